@@ -223,9 +223,9 @@ auto graph_min_cut(lua_State* L, const Graph& graph) {
 int graph_unit_edges(lua_State* L, const Graph& graph) {
   const auto units = make_unit_graph(graph);
   if (lua_isnoneornil(L, 2)) return push_number(L, static_cast<double>(units.edges.size()));
-  fill_from_1(L, 2, "from", list_of(units.edges, [](const auto& edge) { return edge.from; }));
-  fill_from_1(L, 3, "to", list_of(units.edges, [](const auto& edge) { return edge.to; }));
-  fill_numbers(L, 4, "bytes", list_of(units.edges, [](const auto& edge) { return edge.bytes; }));
+  fill_from_1(L, 2, "from", list_of(units.edges, &UnitGraph::Edge::from));
+  fill_from_1(L, 3, "to", list_of(units.edges, &UnitGraph::Edge::to));
+  fill_numbers(L, 4, "bytes", list_of(units.edges, &UnitGraph::Edge::bytes));
   return 0;
 }
 

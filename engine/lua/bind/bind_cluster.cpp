@@ -15,9 +15,7 @@ namespace {
 std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
                                                                  const std::string& owner) {
   std::map<std::string, Efficiency, std::less<>> operators;
-  const int table = lua_gettop(L);
-  lua_pushnil(L);
-  while (lua_next(L, table)) {
+  for_each_entry(L, -1, [&] {
     if (lua_type(L, -2) != LUA_TSTRING)
       throw ArgumentError("{}: operators: names are operator types, got {}", owner, type_name(L, -2));
     const std::string name = lua_tostring(L, -2);
@@ -29,8 +27,7 @@ std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
                        fields.number("launch_s"), fields.number("contention"),
                        fields.number("dispatch_s")};
     fields.refuse_unknown();
-    lua_pop(L, 1);
-  }
+  });
   return operators;
 }
 
@@ -38,18 +35,13 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   Fields fields(L, -1, fmt::format("{}: device type '{}'", owner, name));
   DeviceType type;
   type.name = name;
-  if (!fields.push_table("peak_flops_per_s"))
-    throw ArgumentError(fields.owner() + ": field 'peak_flops_per_s' is missing");
-  const int table = lua_gettop(L);
-  lua_pushnil(L);
-  while (lua_next(L, table)) {
+  const auto read_peak = [&] {
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TNUMBER)
       throw ArgumentError("{}: peak_flops_per_s: expected dtype = number, got {} = {}", fields.owner(),
                           type_name(L, -2), type_name(L, -1));
     type.peak_flops_per_s[parse_dtype(lua_tostring(L, -2))] = lua_tonumber(L, -1);
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 1);
+  };
+  fields.required_table("peak_flops_per_s", [&] { for_each_entry(L, -1, read_peak); });
   type.memory_bandwidth_bytes_per_s = fields.required_number("memory_bandwidth_bytes_per_s");
   const auto bytes = [&](const char* key, double value) {
     if (!(value >= 0 && value < 1e18))
@@ -64,10 +56,7 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
               "half_width", type.half_width, "fuses_elementwise", type.fuses_elementwise, "joins_products",
               type.joins_products, "overlap", type.overlap, "compute_efficiency", type.compute_efficiency,
               "memory_efficiency", type.memory_efficiency, "contention", type.contention);
-  if (fields.push_table("operators")) {
-    type.operators = read_efficiencies(L, fields.owner());
-    lua_pop(L, 1);
-  }
+  fields.table("operators", [&] { type.operators = read_efficiencies(L, fields.owner()); });
   fields.refuse_unknown();
   return type;
 }
@@ -80,11 +69,9 @@ int32_t type_index(lua_State* L, int types, const std::string& name, ClusterSpec
   lua_getfield(L, types, name.c_str());
   if (lua_isnil(L, -1)) {
     std::vector<std::string> known;
-    lua_pushnil(L);
-    while (lua_next(L, types)) {
+    for_each_entry(L, types, [&] {
       if (lua_type(L, -2) == LUA_TSTRING) known.emplace_back(lua_tostring(L, -2));
-      lua_pop(L, 1);
-    }
+    });
     std::sort(known.begin(), known.end());
     throw ArgumentError("{}: unknown device type '{}'{} (known: {})", owner, name, suggestion(name, known),
                         fmt::join(known, ", "));
@@ -100,7 +87,7 @@ Link read_link(lua_State* L, const std::string& owner) {
   link.from = fields.required_string("from");
   link.to = fields.required_string("to");
   link.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
-  link.latency_s = fields.number("latency_s", 0);
+  fields.take("latency_s", link.latency_s);
   constexpr const char* kDuplex[] = {"full", "half"};
   link.half_duplex = parse_word("duplex", fields.string("duplex", "full"), kDuplex) == 1;
   fields.refuse_unknown();
@@ -241,10 +228,7 @@ auto cluster_new(lua_State* L) {
     throw ArgumentError("{}: field 'devices' is missing", owner);
   Listing(types, spec, owner).read(fields);
   if (machines) read_machines(L, list, types, owner, spec);
-  if (fields.push_table("collectives")) {
-    spec.collectives = read_library(L, owner);
-    lua_pop(L, 1);
-  }
+  fields.table("collectives", [&] { spec.collectives = read_library(L, owner); });
   fields.refuse_unknown();
   return std::make_shared<const Cluster>(std::move(spec));
 }
@@ -252,8 +236,7 @@ auto cluster_new(lua_State* L) {
 auto cluster_fingerprint(const Cluster& cluster) { return fmt::format("{:016x}", cluster.fingerprint()); }
 
 auto cluster_summary(const Cluster& cluster) {
-  return record("name", cluster.name(), "queue", choice_name(cluster.queue()), "device_count",
-                cluster.device_count());
+  return record("name", cluster.name(), "queue", cluster.queue(), "device_count", cluster.device_count());
 }
 
 /// cluster:devices() -> {{name=, type=, speed=, node=, capacity_bytes=}}
@@ -295,18 +278,18 @@ auto cluster_collective(lua_State* L, const Cluster& cluster) {
   const auto algorithm = parse_choice<CollectiveAlgorithm>(fields.string("algorithm", "automatic"));
   const int64_t bytes = fields.integer("bytes", -1, 0, int64_t{1} << 50);
   if (bytes < 0) throw ArgumentError("collective: field 'bytes' is missing");
-  if (!fields.push_table("devices")) throw ArgumentError("collective: field 'devices' is missing");
   std::vector<int32_t> devices;
-  for (const int64_t device : integers(L, -1, "collective: field 'devices'")) {
-    if (device < 1 || device > cluster.device_count())
-      throw ArgumentError("collective: field 'devices': expected 1 to {}, got {}", cluster.device_count(), device);
-    devices.push_back(static_cast<int32_t>(device) - 1);
-  }
-  lua_pop(L, 1);
+  fields.required_table("devices", [&] {
+    for (const int64_t device : integers(L, -1, "collective: field 'devices'")) {
+      if (device < 1 || device > cluster.device_count())
+        throw ArgumentError("collective: field 'devices': expected 1 to {}, got {}", cluster.device_count(), device);
+      devices.push_back(static_cast<int32_t>(device) - 1);
+    }
+  });
   fields.refuse_unknown();
   const auto cost = collective_cost(cluster, kind, algorithm, devices, bytes);
-  return record("algorithm", choice_name(cost.algorithm), "time_s", cost.time_s(), "latency_s",
-                cost.latency_s, "transfer_s", cost.transfer_s, "sent_bytes", cost.sent_bytes);
+  return record("algorithm", cost.algorithm, "time_s", cost.time_s(), "latency_s", cost.latency_s, "transfer_s",
+                cost.transfer_s, "sent_bytes", cost.sent_bytes);
 }
 
 /// cost_key(graph, operator) -> the most special name under which a device type can state

@@ -51,9 +51,9 @@ void features_position(lua_State* L, const BoundFeatures& self) { fill_numbers(L
 /// features:edges(from, to, bytes): the edges between units, sorted.
 void features_edges(lua_State* L, const BoundFeatures& self) {
   const auto& edges = self.units.edges;
-  fill_from_1(L, 2, "from", list_of(edges, [](const auto& edge) { return edge.from; }));
-  fill_from_1(L, 3, "to", list_of(edges, [](const auto& edge) { return edge.to; }));
-  fill_numbers(L, 4, "bytes", list_of(edges, [](const auto& edge) { return edge.bytes; }));
+  fill_from_1(L, 2, "from", list_of(edges, &UnitGraph::Edge::from));
+  fill_from_1(L, 3, "to", list_of(edges, &UnitGraph::Edge::to));
+  fill_numbers(L, 4, "bytes", list_of(edges, &UnitGraph::Edge::bytes));
 }
 
 /// features:costs(time_s, output_bytes): of every unit, without scaling.

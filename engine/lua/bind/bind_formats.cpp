@@ -60,20 +60,18 @@ class ValueWriter {
   std::vector<std::string> field_names(int index, size_t count) const {
     std::vector<std::string> names;
     size_t entries = 0;
-    lua_pushnil(L_);
-    while (lua_next(L_, index)) {
-      lua_pop(L_, 1);
-      if (lua_type(L_, -1) == LUA_TSTRING) {
-        names.emplace_back(text_at(L_, -1));
+    for_each_entry(L_, index, [&] {
+      if (lua_type(L_, -2) == LUA_TSTRING) {
+        names.emplace_back(text_at(L_, -2));
         if (exact_ && !is_utf8(names.back())) refuse("a field's name is not UTF-8");
-        continue;
+        return;
       }
-      const double key = lua_type(L_, -1) == LUA_TNUMBER ? lua_tonumber(L_, -1) : 0;
+      const double key = lua_type(L_, -2) == LUA_TNUMBER ? lua_tonumber(L_, -2) : 0;
       if (!(key >= 1 && key <= static_cast<double>(count) && key == std::floor(key)))
         refuse(key != 0 ? fmt::format("a list with holes (its keys are not 1, 2, 3, ...: {})", key)
-                        : fmt::format("a table with a {} as a key", type_name(L_, -1)));
+                        : fmt::format("a table with a {} as a key", type_name(L_, -2)));
       ++entries;
-    }
+    });
     std::sort(names.begin(), names.end());
     if (count > 0 && !names.empty())
       refuse(fmt::format("a table with both a list and named fields ('{}')", names.front()));
@@ -353,19 +351,13 @@ OnnxOptions onnx_options(lua_State* L, int index) {
   constexpr int64_t kLargest = int64_t{1} << 40;
   options.copy_shared_vectors = fields.boolean("copy_shared_vectors", true);
   options.open_dimension = fields.integer("open_dimension", 1, 1, kLargest);
-  if (fields.push_table("dimensions")) {
-    const int table = lua_gettop(L);
-    lua_pushnil(L);
-    while (lua_next(L, table)) {
-      const double size = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : -1;
-      if (lua_type(L, -2) != LUA_TSTRING || !(size >= 1 && size <= kLargest) ||
-          size != std::floor(size))
-        throw ArgumentError("dimensions: expected names with whole numbers from 1");
-      options.dimensions[lua_tostring(L, -2)] = static_cast<int64_t>(size);
-      lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-  }
+  const auto read_size = [&] {
+    const double size = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : -1;
+    if (lua_type(L, -2) != LUA_TSTRING || !(size >= 1 && size <= kLargest) || size != std::floor(size))
+      throw ArgumentError("dimensions: expected names with whole numbers from 1");
+    options.dimensions[lua_tostring(L, -2)] = static_cast<int64_t>(size);
+  };
+  fields.table("dimensions", [&] { for_each_entry(L, -1, read_size); });
   fields.refuse_unknown();
   return options;
 }
@@ -403,8 +395,7 @@ auto formats_graph_to_dot(lua_State* L, const Graph& graph, bool units) {
   if (!lua_isnoneornil(L, 3)) {
     const auto& problem = *object_arg<BoundProblem>(L, 3).problem;
     options.devices = problem.cluster().device_names();
-    options.placement.resize(static_cast<size_t>(problem.operators()));
-    placement_arg(L, 4, problem, options.placement.data());
+    options.placement = placement_arg(L, 4, problem);
   }
   return graph_to_dot(graph, options);
 }
@@ -413,8 +404,7 @@ auto formats_graph_to_dot(lua_State* L, const Graph& graph, bool units) {
 auto formats_placement_to_json(lua_State* L, const BoundProblem& of) {
   const auto& problem = *of.problem;
   Strategy strategy;
-  strategy.placement.resize(static_cast<size_t>(problem.operators()));
-  placement_arg(L, 2, problem, strategy.placement.data());
+  strategy.placement = placement_arg(L, 2, problem);
   strategy.schedule = schedule_arg(L, 3, problem);
   return placement_to_json(strategy, problem.graph(), problem.cluster(), names_arg(L, 4, "device names"));
 }

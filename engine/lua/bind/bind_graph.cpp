@@ -33,16 +33,13 @@ Attribute attribute(lua_State* L, const Owner& owner) {
 
 Attributes read_attributes(lua_State* L, const Owner& owner) {
   Attributes attributes;
-  const int table = lua_gettop(L);
-  lua_pushnil(L);
-  while (lua_next(L, table)) {
+  for_each_entry(L, -1, [&] {
     if (lua_type(L, -2) != LUA_TSTRING)
       throw ArgumentError("{}: attribute names are strings, got {}", owner.text(), type_name(L, -2));
     const std::string name = lua_tostring(L, -2);
     const auto of = [&] { return fmt::format("{}: attribute '{}'", owner.text(), name); };
     attributes[name] = attribute(L, of);
-    lua_pop(L, 1);
-  }
+  });
   return attributes;
 }
 
@@ -60,10 +57,7 @@ std::vector<Parameter> read_parameters(lua_State* L, const Owner& owner) {
     parameter.name = fields.required_string("name");
     parameter.dtype = parse_dtype(fields.string("dtype", "float32"));
     parameter.trainable = fields.boolean("trainable", true);
-    if (!fields.push_table("shape"))
-      throw ArgumentError("{}: field 'shape' is missing", fields.owner());
-    parameter.shape = read_shape(L, of);
-    lua_pop(L, 1);
+    fields.required_table("shape", [&] { parameter.shape = read_shape(L, of); });
     fields.refuse_unknown();
     for (const int64_t extent : parameter.shape)
       if (extent < 1 || extent > int64_t{1} << 40)
@@ -80,10 +74,7 @@ Tensor read_tensor(lua_State* L, const Owner& owner) {
   tensor.dtype = parse_dtype(fields.string("dtype", "float32"));
   tensor.gradient = fields.boolean("gradient", true);
   tensor.bytes = fields.integer("bytes", 0, 0, int64_t{1} << 50);
-  if (fields.push_table("shape")) {
-    tensor.shape = read_shape(L, owner);
-    lua_pop(L, 1);
-  }
+  fields.table("shape", [&] { tensor.shape = read_shape(L, owner); });
   fields.refuse_unknown();
   return tensor;
 }
@@ -137,13 +128,17 @@ std::vector<Tensor> read_outputs(lua_State* L, const Owner& owner) {
   return outputs;
 }
 
-int32_t find_operator(const GraphBuilder& builder, const std::string& name,
-                      const std::string& owner) {
-  const int32_t found = builder.find(name);
-  if (found >= 0) return found;
+/// "no operator 'x', did you mean 'y'?"
+std::string no_operator(const GraphBuilder& builder, const std::string& name) {
   std::vector<std::string> names;
   for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
-  throw ArgumentError("{}: no operator '{}'{}", owner, name, suggestion(name, names));
+  return fmt::format("no operator '{}'{}", name, suggestion(name, names));
+}
+
+int32_t find_operator(const GraphBuilder& builder, const std::string& name, const std::string& owner) {
+  const int32_t found = builder.find(name);
+  if (found < 0) throw ArgumentError("{}: {}", owner, no_operator(builder, name));
+  return found;
 }
 
 Phase parse_phase(const std::string& name, const std::string& owner) try {
@@ -182,15 +177,10 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
   op.type = by_hand ? fields.string("type", "Work") : fields.awaited_string("type");
   const auto owner = [&] { return fmt::format("operator '{}'", op.name); };
   const auto inputs_owner = [&] { return fmt::format("{}: {}", fields.owner(), owner()); };
-  const auto table = [&](const char* key, auto take) {
-    if (!fields.push_table(key)) return;
-    take();
-    lua_pop(L, 1);
-  };
-  table("inputs", [&] { op.inputs = read_inputs(L, builder, inputs_owner); });
-  table("attributes", [&] { op.attributes = read_attributes(L, owner); });
-  table("parameters", [&] { op.parameters = read_parameters(L, owner); });
-  table("outputs", [&] { outputs = read_outputs(L, owner); });
+  fields.table("inputs", [&] { op.inputs = read_inputs(L, builder, inputs_owner); });
+  fields.table("attributes", [&] { op.attributes = read_attributes(L, owner); });
+  fields.table("parameters", [&] { op.parameters = read_parameters(L, owner); });
+  fields.table("outputs", [&] { outputs = read_outputs(L, owner); });
   op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
   op.workspace_bytes = fields.integer("workspace_bytes", 0, 0, int64_t{1} << 50);
   if (const auto phase = fields.string("phase")) op.phase = parse_phase(*phase, owner());
@@ -239,10 +229,8 @@ int32_t endpoint_arg(lua_State* L, int index, const char* name, const GraphBuild
     return builder.tensor(tensor_arg(L, index, name, builder)).producer;
   const auto text = string_arg(L, index, name);
   const int32_t found = builder.find(text);
-  if (found >= 0) return found;
-  std::vector<std::string> names;
-  for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
-  throw WrongArgument(index, name, "no operator '{}'{}", text, suggestion(text, names));
+  if (found < 0) throw WrongArgument(index, name, no_operator(builder, text));
+  return found;
 }
 
 /// builder:add_edge(from, to, size_bytes) -> number of the tensor that `to` reads: of a new output
@@ -368,12 +356,11 @@ auto graph_replicate_stages(lua_State* L, const Graph& graph) {
   fields.take("bucket_bytes", options.bucket_bytes);
   options.algorithm = parse_choice<CollectiveAlgorithm>(fields.string("algorithm", "automatic"));
   const auto stage = stage_field(L, fields, 1);
-  if (!fields.push_table("replicas"))
-    throw ArgumentError("replicate_stages: field 'replicas' is missing");
   std::vector<int32_t> replicas;
-  for (const int64_t count : integers(L, -1, "replicate_stages: field 'replicas'"))
-    replicas.push_back(static_cast<int32_t>(std::clamp<int64_t>(count, 0, int64_t{1} << 30)));
-  lua_pop(L, 1);
+  fields.required_table("replicas", [&] {
+    for (const int64_t count : integers(L, -1, "replicate_stages: field 'replicas'"))
+      replicas.push_back(static_cast<int32_t>(std::clamp<int64_t>(count, 0, int64_t{1} << 30)));
+  });
   fields.refuse_unknown();
   for_each(L, 3, [&](int) {
     const bool there = lua_toboolean(L, -1);
@@ -426,7 +413,7 @@ auto graph_operator(lua_State* L, const Graph& graph) {
     return record("name", of.name, "dtype", dtype_name(of.dtype), "trainable", of.trainable, "shape", of.shape);
   };
   const auto where = [](bool there, auto value) { return there ? std::optional(value) : std::nullopt; };
-  return record("name", op.name, "type", op.type, "phase", choice_name(op.phase), "known", has_operator_rule(op.type),
+  return record("name", op.name, "type", op.type, "phase", op.phase, "known", has_operator_rule(op.type),
                 "flops", op.flops, "traffic_bytes", op.traffic_bytes, "parameter_bytes", op.parameter_bytes(),
                 "persistent_bytes", op.persistent_bytes, "workspace_bytes", op.workspace_bytes, "measured_time_s",
                 where(op.measured(), op.measured_time_s), "forward", where(op.forward >= 0, op.forward + 1), "collective",

@@ -44,9 +44,7 @@ inline constexpr const char* kTypeName<BoundState> = "step state";
 namespace {
 
 Assignment assignment_arg(lua_State* L, int index, const PlacementSpace& space) {
-  std::vector<int32_t> placement(at(space.problem().operators()));
-  placement_arg(L, index, space.problem(), placement.data());
-  return space.assignment(placement);
+  return space.assignment(placement_arg(L, index, space.problem()));
 }
 
 /// moves(problem, { seed =, evenly_one_in =, groups =, memory_share = }) -> moves
@@ -193,9 +191,7 @@ constexpr luaL_Reg kMovesFunctions[] = {TRINITY_BIND("moves", moves_new), TRINIT
 
 void push_move(lua_State* L, const Move& move) {
   static constexpr const char* kKinds[] = {"unit", "cluster", "chain", "range", "group", "swap"};
-  push_numbers(L, move.units, 1);
-  lua_pushinteger(L, move.device + 1);
-  lua_pushstring(L, kKinds[static_cast<size_t>(move.kind)]);
+  push_results(L, std::tuple(from_1(move.units), move.device + 1, kKinds[static_cast<size_t>(move.kind)]));
 }
 
 void open_moves(lua_State* L) {

@@ -127,11 +127,8 @@ int network_search(lua_State* L, const PipelineNetwork& network, const Machine& 
   MaxLoadSearchOptions options;
   fields.take("seed", options.seed, "rounds", options.rounds, "first_round", options.first_round, "trials",
               options.trials, "seconds", options.seconds);
-  if (fields.push_table("starts")) {
-    for_each(L, lua_gettop(L),
-             [&](int) { options.starts.push_back(read_devices(L, network, machine, "starts")); });
-    lua_pop(L, 1);
-  }
+  const auto read = [&](int) { options.starts.push_back(read_devices(L, network, machine, "starts")); };
+  fields.table("starts", [&] { for_each(L, lua_gettop(L), read); });
   fields.refuse_unknown();
   const auto instance = load_instance(network, machine);
   push_cut(L, instance, machine, max_load_search(instance, options, shared_pool()));
@@ -198,9 +195,7 @@ int network_pipedream_cuts(lua_State* L, const PipelineNetwork& network, Text<"w
 /// cuts:columns() -> { time_s =, parameter_bytes =, activation_bytes =, output_bytes =: a number each state; after = a
 /// byte each pair of states, 1 where the second contains the first }; see PipedreamState.
 auto cuts_columns(const PipedreamCuts& cuts) {
-  const auto column = [&](double PipedreamState::*field) {
-    return list_of(cuts, [field](const PipedreamState& state) { return state.*field; });
-  };
+  const auto column = [&](double PipedreamState::*field) { return list_of(cuts, field); };
   std::string after(cuts.size() * cuts.size(), '\0');
   for (size_t s = 0; s < cuts.size(); ++s)
     for (const int32_t b : cuts[s].before) after[static_cast<size_t>(b) * cuts.size() + s] = 1;

@@ -121,19 +121,16 @@ int problem_to_json(lua_State* L, const BoundProblem& of) {
   if (!lua_isnoneornil(L, 5)) {
     strategy.parallelism = parallelism_arg(L, 5);
   } else {
-    strategy.placement.resize(static_cast<size_t>(problem.operators()));
-    placement_arg(L, 2, problem, strategy.placement.data());
+    strategy.placement = placement_arg(L, 2, problem);
     strategy.schedule = schedule_arg(L, 4, problem);
   }
   if (lua_istable(L, 6))
     strategy.splits = splits_arg(L, 6, problem.graph(), problem.cluster().device_count());
   std::map<std::string, Scalar> notes;
-  lua_pushnil(L);
-  while (lua_next(L, 3)) {
+  for_each_entry(L, 3, [&] {
     const auto key = string_arg(L, -2, "note");
     notes[key] = scalar_arg(L, "note");
-    lua_pop(L, 1);
-  }
+  });
   const auto made_for = lua_istable(L, 7) ? scalars_arg(L, 7, "made_for") : Scalars();
   return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes, made_for));
 }
@@ -209,6 +206,12 @@ void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out
   check_placement({out, given.size()}, problem.graph(), problem.cluster());
 }
 
+std::vector<int32_t> placement_arg(lua_State* L, int index, const Problem& problem) {
+  std::vector<int32_t> placement(at(problem.operators()));
+  placement_arg(L, index, problem, placement.data());
+  return placement;
+}
+
 Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement) {
   if (!lua_istable(L, index)) {
     placement_arg(L, index, problem, placement.data());
@@ -265,11 +268,7 @@ inline constexpr const char* kTypeName<BoundCriticalUnits> = "critical units";
 namespace {
 
 /// critical_units(problem) -> critical units
-int critical_units_new(lua_State* L) {
-  push_object(L, std::make_shared<BoundCriticalUnits>(
-                     object_arg<BoundProblem>(L, 1, "problem").problem));
-  return 1;
-}
+auto critical_units_new(const BoundProblem& of) { return std::make_shared<BoundCriticalUnits>(of.problem); }
 
 /// Seconds that operators of each unit run on the critical path, and that transfers of their outputs
 /// take there: `row` has one entry per unit.
@@ -289,10 +288,7 @@ void add_critical_s(const Problem& problem, std::span<const int32_t> placement,
 /// critical_units:run(placements, metrics, out): simulates placements first in, first out on all
 /// threads, fills the same number of metrics structs and out[placement][unit], a double array: the
 /// seconds of the critical path that run, wait for or send operators of the unit.
-int critical_units_run(lua_State* L) {
-  auto& self = object_arg<BoundCriticalUnits>(L, 1);
-  table_arg(L, 2, "placements");
-  table_arg(L, 3, "metrics");
+void critical_units_run(lua_State* L, BoundCriticalUnits& self, Table<"placements">, Table<"metrics">) {
   const auto& problem = *self.problem;
   const size_t n = at(problem.operators()), count = lua_objlen(L, 2);
   const auto units = static_cast<size_t>(problem.graph().unit_count());
@@ -311,23 +307,13 @@ int critical_units_run(lua_State* L) {
     add_critical_s(problem, placement, worker.timeline, out.subspan(at(item) * units, units));
   });
   for_each(L, 3, [&](int i) { fill_metrics(L, lua_gettop(L), self.metrics.at(at(i - 1))); });
-  return 0;
 }
 
 constexpr luaL_Reg kCriticalUnits[] = {TRINITY_BIND("run", critical_units_run)};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("critical_units", critical_units_new)};
-
-template <class Member>
-void set_column(lua_State* L, const char* key, const TaskGraph& graph, Member member, int add) {
-  std::vector<double> column;
-  for (const auto& edge : graph.edges) column.push_back(static_cast<double>(edge.*member) + add);
-  set_numbers(L, key, column);
-}
-
 /// task_graph(problem) -> the fields of lib/trinity/search/task_graph.lua that are lists. Tasks, devices, edges, units
 /// and tensors count from 1.
-int task_graph(lua_State* L) {
-  const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
+auto task_graph(const BoundProblem& of) {
+  const auto& problem = of.problem;
   const auto graph = make_task_graph(*problem);
   const auto model = problem->rules().memory;
   std::vector<int64_t> output_bytes, workspace_bytes, fixed_bytes, capacity_bytes;
@@ -342,28 +328,18 @@ int task_graph(lua_State* L) {
   }
   for (int32_t d = 0; d < graph.processors; ++d)
     capacity_bytes.push_back(problem->cluster().room_bytes(d));
-  lua_newtable(L);
-  set_numbers(L, "cost_ns", graph.cost);
-  set_column(L, "edge_from", graph, &TaskGraph::Edge::from, 1);
-  set_column(L, "edge_to", graph, &TaskGraph::Edge::to, 1);
-  set_column(L, "edge_tensor", graph, &TaskGraph::Edge::tensor, 1);
-  set_column(L, "edge_bytes", graph, &TaskGraph::Edge::bytes, 0);
-  set_numbers(L, "in_edges", graph.in, 1);
-  set_numbers(L, "first_in", graph.in_first, 1);
-  set_numbers(L, "first_out", graph.out_first, 1);
-  set_numbers(L, "latency_ns", graph.latency);
-  set_numbers(L, "bytes_per_ns", graph.rate);
-  set_numbers(L, "unit", graph.group, 1);
-  push_list(L, graph.follows, [&](bool follows) { lua_pushboolean(L, follows); });
-  lua_setfield(L, -2, "follows");
-  set_numbers(L, "output_bytes", output_bytes);
-  set_numbers(L, "workspace_bytes", workspace_bytes);
-  set_numbers(L, "fixed_bytes", fixed_bytes);
-  set_numbers(L, "capacity_bytes", capacity_bytes);
-  return 1;
+  const auto column = [&](auto member) { return list_of(graph.edges, member); };
+  return record("cost_ns", graph.cost, "edge_from", from_1(column(&TaskGraph::Edge::from)), "edge_to",
+                from_1(column(&TaskGraph::Edge::to)), "edge_tensor", from_1(column(&TaskGraph::Edge::tensor)),
+                "edge_bytes", column(&TaskGraph::Edge::bytes), "in_edges", from_1(graph.in), "first_in",
+                from_1(graph.in_first), "first_out", from_1(graph.out_first), "latency_ns", graph.latency,
+                "bytes_per_ns", graph.rate, "unit", from_1(graph.group), "follows", graph.follows, "output_bytes",
+                output_bytes, "workspace_bytes", workspace_bytes, "fixed_bytes", fixed_bytes, "capacity_bytes",
+                capacity_bytes);
 }
 
-constexpr luaL_Reg kTaskGraph[] = {TRINITY_BIND("task_graph", task_graph)};
+constexpr luaL_Reg kFunctions[] = {
+    TRINITY_BIND("critical_units", critical_units_new), TRINITY_BIND("task_graph", task_graph)};
 
 }  // namespace
 
@@ -372,7 +348,6 @@ void open_problem(lua_State* L) {
   register_type<BoundProblem>(L, kProblem);
   register_functions(L, kFunctions);
   register_type<BoundCriticalUnits>(L, kCriticalUnits);
-  register_functions(L, kTaskGraph);
 }
 
 }  // namespace trinity::lua

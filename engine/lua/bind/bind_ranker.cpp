@@ -22,12 +22,10 @@ namespace {
 /// ranker({ hidden = widths, seed =, memory_features = }) -> ranker with random initial weights
 auto ranker_new(lua_State* L, Options<"ranker options"> fields) {
   std::vector<int32_t> hidden;
-  if (fields.push_table("hidden")) {
-    for_each(L, lua_gettop(L), [&](int) {
-      hidden.push_back(static_cast<int32_t>(integer_arg(L, lua_gettop(L), "hidden", 1, 1024)));
-    });
-    lua_pop(L, 1);
-  }
+  const auto read = [&](int) {
+    hidden.push_back(static_cast<int32_t>(integer_arg(L, lua_gettop(L), "hidden", 1, 1024)));
+  };
+  fields.table("hidden", [&] { for_each(L, lua_gettop(L), read); });
   const auto seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
   const bool memory_features = fields.boolean("memory_features", false);
   fields.refuse_unknown();
@@ -104,10 +102,7 @@ void trainer_set(MoveTrainer& self, Options<"training options"> fields) {
 void trainer_add(lua_State* L, MoveTrainer& self, const BoundProblem& of, Table<"placements"> placements) {
   const auto problem = of.problem;
   std::vector<std::vector<int32_t>> starts;
-  for_each(L, placements, [&](int) {
-    starts.emplace_back(at(problem->operators()));
-    placement_arg(L, lua_gettop(L), *problem, starts.back().data());
-  });
+  for_each(L, placements, [&](int) { starts.push_back(placement_arg(L, lua_gettop(L), *problem)); });
   self.add(problem, starts);
 }
 
@@ -164,13 +159,11 @@ constexpr luaL_Reg kRankerFunctions[] = {
 std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
   table_arg(L, index, "notes");
   std::map<std::string, std::string> notes;
-  lua_pushnil(L);
-  while (lua_next(L, index) != 0) {
+  for_each_entry(L, index, [&] {
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
       throw WrongArgument(index, "notes", "expected a table of strings by name");
     notes[lua_tostring(L, -2)] = lua_tostring(L, -1);
-    lua_pop(L, 1);
-  }
+  });
   return notes;
 }
 

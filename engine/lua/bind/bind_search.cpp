@@ -30,13 +30,10 @@ using Evaluations = Integer<"evaluations", 1, kMostEvaluations>;
 /// Field `starts`: a list of placements.
 std::vector<Assignment> read_starts(lua_State* L, Fields& fields, const PlacementSpace& space) {
   std::vector<Assignment> starts;
-  if (!fields.push_table("starts")) return starts;
-  std::vector<int32_t> placement(static_cast<size_t>(space.problem().operators()));
-  for_each(L, lua_gettop(L), [&](int) {
-    placement_arg(L, lua_gettop(L), space.problem(), placement.data());
-    starts.push_back(space.assignment(placement));
-  });
-  lua_pop(L, 1);
+  const auto read = [&](int) {
+    starts.push_back(space.assignment(placement_arg(L, lua_gettop(L), space.problem())));
+  };
+  fields.table("starts", [&] { for_each(L, lua_gettop(L), read); });
   return starts;
 }
 

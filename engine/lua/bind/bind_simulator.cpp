@@ -7,6 +7,7 @@
 #include "simulator/account.h"
 #include "simulator/analysis.h"
 #include "simulator/bind_schedule.h"
+#include "strategy/own_order.h"
 #include "strategy/schedule.h"
 
 namespace trinity::lua {
@@ -43,15 +44,12 @@ void read_order(lua_State* L, int index, const Problem& problem, ScheduleSpec& s
 
 /// problem:schedule(placement, {schedule=, micro_batches=, priority=, order=, stage=}, any) ->
 /// schedule; `any`: a schedule that the placement contradicts is no error.
-int problem_schedule(lua_State* L, const BoundProblem& of) {
+auto problem_schedule(lua_State* L, const BoundProblem& of) {
   const auto& problem = *of.problem;
-  std::vector<int32_t> placement(static_cast<size_t>(problem.operators()));
-  placement_arg(L, 2, problem, placement.data());
+  const auto placement = placement_arg(L, 2, problem);
   const auto spec = schedule_arg(L, 3, problem);
   const auto on = lua_toboolean(L, 4) ? OnContradiction::unschedule : OnContradiction::fail;
-  push_object<const FixedSchedule>(
-      L, std::make_shared<const FixedSchedule>(bind_schedule(spec, placement, problem, on)));
-  return 1;
+  return std::make_shared<const FixedSchedule>(bind_schedule(spec, placement, problem, on));
 }
 
 /// problem:bounds(micro_batches, stream) -> {critical_path_s=, work_s=, interval_s=, step_time_s=,
@@ -238,15 +236,11 @@ void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedB
                  seconds(device.compute_ns), "recomputation_s", seconds(device.recompute_ns), "idle_s",
                  seconds(device.idle_ns), "exposed_s", exposed_s, "activations", device.activation_bytes));
   if (!owned) return;
-  push_owners(L, *owned);
-  lua_setfield(L, -2, "peak_bytes");
-  push(L, *held);
-  lua_setfield(L, -2, "peak_activations");
+  set_fields(L, "peak_bytes", named(*owned), "peak_activations", *held);
 }
 
 auto traffic_of(const Traffic& traffic) {
-  return record("kind", traffic.send ? "send" : choice_name(traffic.kind), "phase", choice_name(traffic.phase),
-                "group", traffic.group + 1, "bytes", traffic.bytes, "count", traffic.count, "devices",
+  return record("kind", traffic.send ? "send" : choice_name(traffic.kind), "phase", traffic.phase, "group", traffic.group + 1, "bytes", traffic.bytes, "count", traffic.count, "devices",
                 from_1(traffic.devices));
 }
 
@@ -313,11 +307,10 @@ std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& own
   return indices;
 }
 
-void push_owners(lua_State* L, const OwnedBytes& owned) {
-  lua_newtable(L);
-  for (size_t owner = 0; owner < kMemoryOwners; ++owner)
-    set_field(L, choice_name(static_cast<MemoryOwner>(owner)),
-              static_cast<double>(owned[owner]));
+std::map<std::string, int64_t> named(const OwnedBytes& owned) {
+  std::map<std::string, int64_t> bytes;
+  for (size_t owner = 0; owner < kMemoryOwners; ++owner) bytes[choice_name(static_cast<MemoryOwner>(owner))] = owned[owner];
+  return bytes;
 }
 
 ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem) {
@@ -337,14 +330,8 @@ ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem) {
   read("stage", [&](int at, const std::string& owner) {
     spec.stage = indices_arg(L, at, owner, 0, problem.operators());
   });
-  if (fields.push_table("order")) {
-    read_order(L, lua_gettop(L), problem, spec);
-    lua_pop(L, 1);
-  }
-  if (fields.push_table("tasks")) {
-    spec.tasks = order_arg(L, lua_gettop(L));
-    lua_pop(L, 1);
-  }
+  fields.table("order", [&] { read_order(L, lua_gettop(L), problem, spec); });
+  fields.table("tasks", [&] { spec.tasks = order_arg(L, lua_gettop(L)); });
   fields.refuse_unknown();
   check_schedule(spec, problem.graph(), problem.devices());
   return spec;
@@ -355,10 +342,7 @@ void push_schedule(lua_State* L, const ScheduleSpec& spec) {
   push(L, record("schedule", spec.name, "micro_batches", spec.micro_batches));
   if (!spec.priority.empty()) set_numbers(L, "priority", spec.priority);
   if (!spec.stage.empty()) set_numbers(L, "stage", spec.stage, 1);
-  if (!spec.tasks.empty()) {
-    push_order(L, spec.tasks);
-    lua_setfield(L, -2, "tasks");
-  }
+  if (!spec.tasks.empty()) set_fields(L, "tasks", order_rows(spec.tasks));
   if (spec.order.empty()) return;
   push_list(L, spec.order, [&](const auto& tasks) { push_numbers(L, tasks, 1); });
   lua_setfield(L, -2, "order");

@@ -22,14 +22,14 @@ auto iteration_space_of(lua_State* L, const Graph& graph) {
 std::vector<int32_t> integer_list(lua_State* L, Fields& fields, const char* key, int64_t low,
                                   int64_t high, int32_t down) {
   std::vector<int32_t> list;
-  if (!fields.push_table(key)) return list;
-  for (const int64_t value : integers(L, lua_gettop(L), fields.owner())) {
-    if (value < low || value > high)
-      throw ArgumentError("{}: field '{}': expected integers from {} to {}, got {}", fields.owner(), key, low, high,
-                          value);
-    list.push_back(static_cast<int32_t>(value) - down);
-  }
-  lua_pop(L, 1);
+  fields.table(key, [&] {
+    for (const int64_t value : integers(L, -1, fields.owner())) {
+      if (value < low || value > high)
+        throw ArgumentError("{}: field '{}': expected integers from {} to {}, got {}", fields.owner(), key, low, high,
+                            value);
+      list.push_back(static_cast<int32_t>(value) - down);
+    }
+  });
   return list;
 }
 

@@ -15,14 +15,13 @@ namespace {
 /// Calls body(key) for every named field of a table, with its value on top of the stack.
 template <class Body>
 void for_each_field(lua_State* L, int index, const char* what, Body body) {
-  lua_pushnil(L);
-  while (lua_next(L, index)) {
+  for_each_entry(L, index, [&] {
     const int top = lua_gettop(L);
     if (lua_type(L, top - 1) != LUA_TSTRING)
       throw ArgumentError("{}: expected fields by name", what);
     body(std::string(lua_tostring(L, top - 1)));
-    lua_settop(L, top - 1);
-  }
+    lua_settop(L, top);
+  });
 }
 
 /// { name = { recompute =, split = } }, `split` false for what stays whole.
@@ -62,10 +61,6 @@ PipelineOrder order_arg(lua_State* L, int index) {
   return parse_order(rows);
 }
 
-void push_order(lua_State* L, const PipelineOrder& order) {
-  push_list(L, order_rows(order), [L](const std::string& row) { push_text(L, row); });
-}
-
 namespace {
 
 /// A visitor that reads the fields that a table has.
@@ -79,15 +74,14 @@ struct WordTaker {
   }
   void group(std::string_view name, auto words) {
     if (name == "schedule") return words();  // a script's table has no groups but `mesh` and `sync`
-    if (!fields->push_table(name.data())) return;
-    lua_State* L = fields->state();
-    Fields inner(L, lua_gettop(L), name.data());
-    auto* outer = std::exchange(fields, &inner);
-    words();
-    inner.refuse_unknown();
-    if (name == "sync") check_fields(given.sync);
-    fields = outer;
-    lua_pop(L, 1);
+    fields->table(name.data(), [&] {
+      Fields inner(fields->state(), -1, name.data());
+      auto* outer = std::exchange(fields, &inner);
+      words();
+      inner.refuse_unknown();
+      if (name == "sync") check_fields(given.sync);
+      fields = outer;
+    });
   }
 
  private:
@@ -105,15 +99,15 @@ struct WordTaker {
       value = fields->string(word.name, value);
     else if constexpr (std::is_same_v<Plain, RecomputeWord<Parallelism>>)
       parse_recompute(fields->string(word.name, "none"), given);
-    else if (fields->push_table(word.name)) {
-      if constexpr (std::is_same_v<Plain, PipelineOrder>)
-        value = order_arg(L, lua_gettop(L));
-      else if constexpr (std::is_same_v<Plain, std::map<std::string, OperatorChoice>>)
-        value = rules_arg(L, lua_gettop(L));
-      else
-        take_list(L, word, value);
-      lua_pop(L, 1);
-    }
+    else
+      fields->table(word.name, [&] {
+        if constexpr (std::is_same_v<Plain, PipelineOrder>)
+          value = order_arg(L, lua_gettop(L));
+        else if constexpr (std::is_same_v<Plain, std::map<std::string, OperatorChoice>>)
+          value = rules_arg(L, lua_gettop(L));
+        else
+          take_list(L, word, value);
+      });
   }
   static void take_list(lua_State* L, const MeshWord& word, std::vector<Axis>& list) {
     for_each(L, lua_gettop(L), [&](int i) {
@@ -157,24 +151,16 @@ struct WordPusher {
  private:
   template <class Value>
   void push(const Value& value, Listed listed) {
-    if constexpr (std::is_same_v<Value, bool>)
-      lua_pushboolean(L, value);
-    else if constexpr (std::is_integral_v<Value>)
-      lua_pushnumber(L, static_cast<double>(value));
-    else if constexpr (std::is_enum_v<Value>)
-      lua_pushstring(L, choice_name(value));
-    else if constexpr (std::is_same_v<Value, std::string>)
-      push_text(L, value);
-    else if constexpr (std::is_same_v<Value, PipelineOrder>)
-      push_order(L, value);
+    if constexpr (std::is_same_v<Value, PipelineOrder>)
+      lua::push(L, order_rows(value));
     else if constexpr (std::is_same_v<Value, RecomputeWord<const Parallelism>>)
       push_text(L, recompute_text(value.given));
     else if constexpr (std::is_same_v<Value, std::map<std::string, OperatorChoice>>)
       push_rules(L, value);
-    else if constexpr (std::is_same_v<Value, std::vector<Axis>>)
-      push_list(L, value, [&](Axis axis) { lua_pushstring(L, choice_name(axis)); });
-    else
+    else if constexpr (std::is_same_v<Value, std::vector<int32_t>>)
       push_numbers(L, value, listed == Listed::counts ? 0 : 1);
+    else
+      lua::push(L, value);
   }
 };
 
@@ -323,24 +309,23 @@ Strategy meshed_arg(lua_State* L, const BoundProblem& self) {
 
 /// problem:simulated_devices(strategy) -> of how many devices a strategy with a mesh is
 /// simulated.
-int problem_simulated_devices(lua_State* L, BoundProblem& self) {
-  return push_number(L, pricer_of(self).simulated_devices(meshed_arg(L, self)));
+auto problem_simulated_devices(lua_State* L, BoundProblem& self) {
+  return static_cast<int64_t>(pricer_of(self).simulated_devices(meshed_arg(L, self)));
 }
 
 /// problem:owners(strategy, devices) -> who owns the peaks of these devices (from 1), of a strategy
 /// with a mesh: bytes by name.
-int problem_owners(lua_State* L, BoundProblem& self) {
+auto problem_owners(lua_State* L, BoundProblem& self) {
   const auto strategy = meshed_arg(L, self);
   table_arg(L, 3, "devices");
   const auto owners = pricer_of(self).owners(strategy);
-  lua_newtable(L);
-  for_each(L, 3, [&](int i) {
+  std::vector<std::map<std::string, int64_t>> found;
+  for_each(L, 3, [&](int) {
     const lua_Integer device = lua_tointeger(L, -1);
     if (device < 1 || device > std::ssize(owners)) throw WrongArgument(3, "devices", "no device of the cluster");
-    push_owners(L, owners[static_cast<size_t>(device) - 1]);
-    lua_rawseti(L, -3, i);
+    found.push_back(named(owners[static_cast<size_t>(device) - 1]));
   });
-  return 1;
+  return found;
 }
 
 /// [operator]: 0 before the layers, 1 in a layer, 2 after them; 0 if there is no mesh.

@@ -91,7 +91,8 @@ void set_threads(int threads);
 
 /// A placement of a graph (1-based device per operator, an int32 array) at `index`.
 std::span<const int32_t> placement_entries(lua_State* L, int index, const Graph& graph);
-/// Reads a placement at `index` into `out`, 0-based and checked.
+/// Reads a placement at `index`, 0-based and checked; into `out`.
+std::vector<int32_t> placement_arg(lua_State* L, int index, const Problem& problem);
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);
 /// Reads a placement, or {placement, schedule}, at `index`; the placement goes into `placement`.
 Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement);
@@ -103,7 +104,6 @@ ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem);
 Parallelism parallelism_arg(lua_State* L, int index);
 /// Reads the rows of an order of a pipeline (strategy/own_order.h) at `index`.
 PipelineOrder order_arg(lua_State* L, int index);
-void push_order(lua_State* L, const PipelineOrder& order);
 /// Pushes such a table, without what has its default.
 void push_parallelism(lua_State* L, const Parallelism& given);
 /// Reads a strategy that lowers at `index`: such a table, or { placement =, splits =, schedule = }.
@@ -121,7 +121,7 @@ Scalar scalar_arg(lua_State* L, const char* name);
 /// Pushes such a table; nil for the default.
 void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Bytes by owner's name.
-void push_owners(lua_State* L, const OwnedBytes& owned);
+std::map<std::string, int64_t> named(const OwnedBytes& owned);
 /// Reads numbers that scripts count from 1 (an int32 array or a list of integers from `low` to
 /// `high`); they count from 0 in the result.
 std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& owner, int64_t low, int64_t high);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/options.h"
-#include "lua/host/check.h"
+#include "lua/host/bound.h"
 
 namespace trinity::lua {
 
@@ -14,40 +14,23 @@ struct OptionList {
 
   template <class Number>
   void operator()(const char* name, Number value, double least, double most, const char* help) {
-    begin(name, std::is_integral_v<Number> ? "integer" : "number", help);
-    set_field(L, "default", static_cast<double>(value));
-    set_field(L, "least", least);
-    set_field(L, "most", most);
-    end();
+    add(name, std::is_integral_v<Number> ? "integer" : "number", help, "default", value, "least", least, "most", most);
   }
-  void operator()(const char* name, bool value, const char* help) {
-    begin(name, "boolean", help);
-    set_boolean(L, "default", value);
-    end();
-  }
+  void operator()(const char* name, bool value, const char* help) { add(name, "boolean", help, "default", value); }
   void operator()(const char* name, const std::string& value, const char* help) {
-    begin(name, "string", help);
-    set_field(L, "default", value);
-    end();
+    add(name, "string", help, "default", value);
   }
   template <class Choice, size_t Words>
-  void operator()(const char* name, Choice value, const std::array<const char*, Words>& words,
-                  const char* help) {
-    begin(name, "choice", help);
-    set_field(L, "default", std::string(words[static_cast<size_t>(value)]));
-    push_list(L, words, [&](const char* word) { lua_pushstring(L, word); });
-    lua_setfield(L, -2, "words");
-    end();
+  void operator()(const char* name, Choice value, const std::array<const char*, Words>& words, const char* help) {
+    add(name, "choice", help, "default", words[static_cast<size_t>(value)], "words", words);
   }
 
  private:
-  void begin(const char* name, const char* type, const char* help) {
-    lua_newtable(L);
-    set_field(L, "name", std::string(name));
-    set_field(L, "type", std::string(type));
-    set_field(L, "help", std::string(help));
+  template <class... Fields>
+  void add(const char* name, const char* type, const char* help, const Fields&... fields) {
+    push(L, record("name", name, "type", type, "help", help, fields...));
+    lua_rawseti(L, -2, ++count);
   }
-  void end() { lua_rawseti(L, -2, ++count); }
 };
 
 }  // namespace trinity::lua

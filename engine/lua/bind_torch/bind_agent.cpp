@@ -12,7 +12,7 @@ namespace {
 
 /// agent(problem, options [, job]) -> agent, share of weights that came from the file `load`. In a
 /// job its ranks share the samples of every batch.
-int agent_new(lua_State* L, BoundProblem& bound, Options<"agent options"> fields) {
+auto agent_new(lua_State* L, BoundProblem& bound, Options<"agent options"> fields) {
   const auto options = agent_options_arg(L, fields);
   const auto load = fields.string("load", ""), resume = fields.string("resume", "");
   fields.refuse_unknown();
@@ -28,9 +28,7 @@ int agent_new(lua_State* L, BoundProblem& bound, Options<"agent options"> fields
   double loaded = 0;
   if (!load.empty()) loaded = agent->load(load);
   if (!resume.empty()) agent->resume(resume);
-  push_object(L, std::move(agent));
-  lua_pushnumber(L, loaded);
-  return 2;
+  return std::tuple(std::move(agent), loaded);
 }
 
 /// Writes placements into the list of int32 arrays at `index`.
@@ -45,11 +43,7 @@ void fill_placements(lua_State* L, int index, std::span<const int32_t> placement
 }
 
 /// agent:share() -> the first sample of a batch that is sampled here (from 1), how many are
-int agent_share(lua_State* L, const Agent& agent) {
-  lua_pushinteger(L, agent.first_sample() + 1);
-  lua_pushinteger(L, agent.own_samples());
-  return 2;
-}
+auto agent_share(const Agent& agent) { return std::tuple(agent.first_sample() + 1, agent.own_samples()); }
 
 /// agent:sample(placements): samples a batch into a list of int32 arrays, of the length that share() says.
 void agent_sample(lua_State* L, Agent& agent, Table<"placements">) {
@@ -101,10 +95,8 @@ auto agent_imitate(lua_State* L, Agent& agent, Table<"placements">) {
     table_arg(L, 3, "settings");
     Fields fields(L, 3, "settings");
     fields.take("steps", how.steps, "learning_rate", how.learning_rate, "smoothing", how.smoothing);
-    if (fields.push_table("weights")) {
-      for_each(L, lua_gettop(L), [&](int) { weights.push_back(lua_tonumber(L, -1)); });
-      lua_pop(L, 1);
-    }
+    const auto read = [&](int) { weights.push_back(lua_tonumber(L, -1)); };
+    fields.table("weights", [&] { for_each(L, lua_gettop(L), read); });
     fields.refuse_unknown();
   }
   const auto report = agent.imitate(read_placements(L, 2), weights, how);

@@ -15,14 +15,13 @@ namespace {
 /// The names of devices in field `devices`.
 std::vector<std::string> device_names(lua_State* L, Fields& fields) {
   std::vector<std::string> names;
-  if (!fields.push_table("devices")) return names;
-  for_each(L, lua_gettop(L), [&](int i) {
+  const auto read = [&](int i) {
     if (lua_type(L, -1) != LUA_TSTRING)
       throw ArgumentError("{}: field 'devices': entry {}: expected a name, got {}", fields.owner(), i,
                           type_name(L, -1));
     names.emplace_back(lua_tostring(L, -1));
-  });
-  lua_pop(L, 1);
+  };
+  fields.table("devices", [&] { for_each(L, lua_gettop(L), read); });
   return names;
 }
 
@@ -91,13 +90,13 @@ auto executor_epoch(Executor& executor) {
 void executor_save(lua_State* L) {
   std::map<std::string, double> numbers;
   const bool checkpoint = !lua_isnoneornil(L, 3);
+  const auto read = [&] {
+    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TNUMBER)
+      throw WrongArgument(3, "numbers", "expected numbers by name");
+    numbers[lua_tostring(L, -2)] = lua_tonumber(L, -1);
+  };
   if (checkpoint) table_arg(L, 3, "numbers");
-  if (checkpoint)
-    for (lua_pushnil(L); lua_next(L, 3) != 0; lua_pop(L, 1)) {
-      if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TNUMBER)
-        throw WrongArgument(3, "numbers", "expected numbers by name");
-      numbers[lua_tostring(L, -2)] = lua_tonumber(L, -1);
-    }
+  if (checkpoint) for_each_entry(L, 3, read);
   object_arg<Executor>(L, 1).save(luaL_checkstring(L, 2), checkpoint, numbers);
 }
 
@@ -138,17 +137,14 @@ std::vector<Occasion> occasions_arg(lua_State* L, int index) {
 auto executor_step(lua_State* L, Executor& executor) {
   if (!lua_isnoneornil(L, 2)) executor.set_learning_rate(luaL_checknumber(L, 2));
   const auto step = executor.step(occasions_arg(L, 3));
-  const auto of_tasks = [&](auto value) { return list_of(step.tasks, value); };
   const auto copy_of = [](const CopyRun& copy) {
     return record("task", copy.task + 1, "output", copy.output + 1, "from", copy.from + 1, "to", copy.to + 1, "bytes",
                   copy.bytes, "start_s", copy.start_s, "end_s", copy.end_s);
   };
   return record("loss", step.loss, "step_time_s", step.step_time_s, "transferred_bytes", step.transferred_bytes, "read_s",
                 step.read_s, "busy_s", step.busy_s, "peak_memory_bytes", step.peak_memory_bytes, "start_s",
-                of_tasks([](const TaskRun& task) { return task.start_s; }), "end_s",
-                of_tasks([](const TaskRun& task) { return task.end_s; }), "memory_bytes",
-                of_tasks([](const TaskRun& task) { return task.memory_bytes; }), "copies",
-                list_of(step.copies, copy_of));
+                list_of(step.tasks, &TaskRun::start_s), "end_s", list_of(step.tasks, &TaskRun::end_s), "memory_bytes",
+                list_of(step.tasks, &TaskRun::memory_bytes), "copies", list_of(step.copies, copy_of));
 }
 
 using OperatorNumber = Integer<"operator", 1, int64_t{kMaxOperators}>;

@@ -58,9 +58,8 @@ auto executors_step(lua_State* L, Table<"executors"> list) {
   std::vector<Executor*> executors;
   for_each(L, list, [&](int) { executors.push_back(&object_arg<Executor>(L, lua_gettop(L), "executors")); });
   return list_of(step_at_once(executors), [](const ExecutedStep& step) {
-    return record("step_time_s", step.step_time_s, "start_s",
-                  list_of(step.tasks, [](const TaskRun& task) { return task.start_s; }), "end_s",
-                  list_of(step.tasks, [](const TaskRun& task) { return task.end_s; }));
+    return record("step_time_s", step.step_time_s, "start_s", list_of(step.tasks, &TaskRun::start_s), "end_s",
+                  list_of(step.tasks, &TaskRun::end_s));
   });
 }
 

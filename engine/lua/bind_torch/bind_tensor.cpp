@@ -81,24 +81,17 @@ class NestedReader {
 
 /// new(data, options): from nested lists, a number, or an array of the engine, copied.
 int tensor_new(lua_State* L) {
-  if (auto* doubles = find_struct<trinity_double_array>(L, 1, Magic::double_array)) {
-    const auto options = options_arg(L, 2, at::kDouble);
-    auto* data = reinterpret_cast<double*>(doubles + 1);
-    const auto view = torch::from_blob(data, {doubles->length}, at::kDouble);
+  const auto copied = [&](const void* data, int32_t length, at::ScalarType from, at::ScalarType fallback) {
+    const auto options = options_arg(L, 2, fallback);
+    const auto view = torch::from_blob(const_cast<void*>(data), {length}, from);
     return push_new(L, view.to(options.dtype, false, true), options);
-  }
-  if (auto* integers = find_struct<trinity_int32_array>(L, 1, Magic::int32_array)) {
-    const auto options = options_arg(L, 2, at::kLong);
-    auto* data = reinterpret_cast<int32_t*>(integers + 1);
-    const auto view = torch::from_blob(data, {integers->length}, at::kInt);
-    return push_new(L, view.to(options.dtype, false, true), options);
-  }
-  if (auto* span = find_struct<trinity_int32_span>(L, 1, Magic::int32_span)) {
-    const auto options = options_arg(L, 2, at::kLong);
-    auto* data = const_cast<int32_t*>(span->data);
-    const auto view = torch::from_blob(data, {span->length}, at::kInt);
-    return push_new(L, view.to(options.dtype, false, true), options);
-  }
+  };
+  if (auto* doubles = find_struct<trinity_double_array>(L, 1, Magic::double_array))
+    return copied(doubles + 1, doubles->length, at::kDouble, at::kDouble);
+  if (auto* integers = find_struct<trinity_int32_array>(L, 1, Magic::int32_array))
+    return copied(integers + 1, integers->length, at::kInt, at::kLong);
+  if (auto* span = find_struct<trinity_int32_span>(L, 1, Magic::int32_span))
+    return copied(span->data, span->length, at::kInt, at::kLong);
   const int type = lua_type(L, 1);
   if (type != LUA_TTABLE && type != LUA_TNUMBER && type != LUA_TBOOLEAN)
     throw WrongArgument(1, "data",
@@ -230,45 +223,27 @@ int tensor_categorical(lua_State* L) {
 }
 
 int tensor_size(lua_State* L, const at::Tensor& x) {
-  if (!lua_isnoneornil(L, 2)) {
-    if (x.dim() == 0) throw WrongArgument(2, "dimension", "expected a tensor with dimensions, got "
-                                                          "a scalar");
-    return push_number(L, static_cast<double>(x.size(dimension_arg(L, 2, x.dim()))));
-  }
-  lua_createtable(L, static_cast<int>(x.dim()), 0);
-  for (int64_t d = 0; d < x.dim(); ++d) {
-    lua_pushnumber(L, static_cast<double>(x.size(d)));
-    lua_rawseti(L, -2, static_cast<int>(d) + 1);
-  }
-  return 1;
+  if (lua_isnoneornil(L, 2)) return push_numbers(L, x.sizes());
+  if (x.dim() == 0) throw WrongArgument(2, "dimension", "expected a tensor with dimensions, got "
+                                                        "a scalar");
+  return push_results(L, x.size(dimension_arg(L, 2, x.dim())));
 }
 
-int tensor_dim(lua_State* L) { return push_number(L, static_cast<double>(self(L).dim())); }
-
-int tensor_numel(lua_State* L) { return push_number(L, static_cast<double>(self(L).numel())); }
-
-int tensor_length(lua_State* L, const at::Tensor& x) {
-  return push_number(L, x.dim() == 0 ? 0 : static_cast<double>(x.size(0)));
-}
+int64_t tensor_dim(const at::Tensor& x) { return x.dim(); }
+int64_t tensor_numel(const at::Tensor& x) { return x.numel(); }
+int64_t tensor_length(const at::Tensor& x) { return x.dim() == 0 ? 0 : x.size(0); }
 
 /// item(): the one number (or boolean) of a tensor with one element.
 int tensor_item(lua_State* L, const at::Tensor& x) {
   if (x.numel() != 1)
     throw WrongArgument(1, "tensor", "expected one element, got " + describe_tensor(x));
-  if (x.scalar_type() == at::kBool)
-    lua_pushboolean(L, x.item<bool>());
-  else
-    lua_pushnumber(L, x.item<double>());
-  return 1;
+  return x.scalar_type() == at::kBool ? push_boolean(L, x.item<bool>()) : push_number(L, x.item<double>());
 }
 
 /// Pushes the elements of `x` from `data` on, of dimension `depth` and below, as nested lists.
 void push_nested(lua_State* L, const at::Tensor& x, int64_t depth, const double*& data) {
   if (depth == x.dim()) {
-    if (x.scalar_type() == at::kBool)
-      lua_pushboolean(L, *data != 0);
-    else
-      lua_pushnumber(L, *data);
+    x.scalar_type() == at::kBool ? lua_pushboolean(L, *data != 0) : lua_pushnumber(L, *data);
     ++data;
     return;
   }
@@ -300,9 +275,9 @@ void tensor_fill_array(lua_State* L) {
   std::copy_n(values.data_ptr<double>(), values.numel(), array.begin());
 }
 
-int tensor_clone(lua_State* L) { return push_tensor(L, self(L).clone()); }
-int tensor_detach(lua_State* L) { return push_tensor(L, self(L).detach()); }
-int tensor_contiguous(lua_State* L) { return push_tensor(L, self(L).contiguous()); }
+at::Tensor tensor_clone(const at::Tensor& x) { return x.clone(); }
+at::Tensor tensor_detach(const at::Tensor& x) { return x.detach(); }
+at::Tensor tensor_contiguous(const at::Tensor& x) { return x.contiguous(); }
 
 /// to{dtype =, device =}; the same tensor where nothing changes.
 int tensor_to(lua_State* L, const at::Tensor& x) {
@@ -315,15 +290,8 @@ int tensor_to(lua_State* L, const at::Tensor& x) {
                              dtype ? dtype_of(*dtype) : x.scalar_type()));
 }
 
-int tensor_dtype(lua_State* L) {
-  lua_pushstring(L, dtype_name(self(L).scalar_type()).c_str());
-  return 1;
-}
-
-int tensor_device(lua_State* L) {
-  lua_pushstring(L, self(L).device().str().c_str());
-  return 1;
-}
+auto tensor_dtype(const at::Tensor& x) { return dtype_name(x.scalar_type()); }
+auto tensor_device(const at::Tensor& x) { return x.device().str(); }
 
 int tensor_is_closed(lua_State* L) {
   void* memory = nullptr;
@@ -331,32 +299,24 @@ int tensor_is_closed(lua_State* L) {
   return push_boolean(L, memory && !*static_cast<Handle<at::Tensor>*>(memory));
 }
 
-auto tensor_live_bytes() { return live_tensor_bytes(); }
-
 constexpr luaL_Reg kMethods[] = {
     TRINITY_BIND("size", tensor_size, 2), TRINITY_BIND("dim", tensor_dim, 1), TRINITY_BIND("numel", tensor_numel, 1),
     TRINITY_BIND("item", tensor_item, 1), TRINITY_BIND("totable", tensor_totable, 1),
     TRINITY_BIND("clone", tensor_clone, 1), TRINITY_BIND("detach", tensor_detach, 1),
     TRINITY_BIND("contiguous", tensor_contiguous, 1), TRINITY_BIND("to", tensor_to, 2)};
 
-/// tensor_start(): counts memory from now on. Called once by the library's Lua part.
-int tensor_start(lua_State*) {
-  count_tensor_memory();
-  return 0;
-}
-
-/// Functions that the Lua part turns into fields and operators.
+/// Functions that the Lua part turns into fields and operators; `start`, called once by it, counts memory from then on.
 constexpr luaL_Reg kInternal[] = {
     TRINITY_BIND("dtype", tensor_dtype), TRINITY_BIND("device", tensor_device), TRINITY_BIND("length", tensor_length),
     TRINITY_BIND("is_closed", tensor_is_closed), TRINITY_BIND("fill_array", tensor_fill_array),
-    TRINITY_BIND("start", tensor_start)};
+    TRINITY_BIND("start", count_tensor_memory)};
 
 constexpr luaL_Reg kTensorFunctions[] = {
     TRINITY_BIND("new", tensor_new, 2), TRINITY_BIND("zeros", tensor_zeros, 2), TRINITY_BIND("ones", tensor_ones, 2),
     TRINITY_BIND("full", tensor_full, 3), TRINITY_BIND("arange", tensor_arange, 4),
     TRINITY_BIND("eye", tensor_eye, 2), TRINITY_BIND("uniform", tensor_uniform, 5),
     TRINITY_BIND("normal", tensor_normal, 3), TRINITY_BIND("categorical", tensor_categorical, 2),
-    TRINITY_BIND("live_bytes", tensor_live_bytes, 0)};
+    TRINITY_BIND("live_bytes", live_tensor_bytes, 0)};
 
 /// Adds a table `name` of functions to the table on top of the stack.
 void set_functions(lua_State* L, const char* name, const char* owner,

@@ -28,7 +28,7 @@ void grad_backward(lua_State* L, const at::Tensor& x) {
 }
 
 /// grad(y, inputs, options) -> derivatives of y (one element, or weighted by options.gradient).
-int grad_grad(lua_State* L) {
+std::vector<at::Tensor> grad_grad(lua_State* L) {
   const auto& y = tensor_arg(L, 1, "y");
   const auto inputs = tensors_arg(L, 2, "inputs");
   bool create_graph = false;
@@ -46,10 +46,9 @@ int grad_grad(lua_State* L) {
     throw WrongArgument(1, "y", "expected one element, got " + describe_tensor(y));
   if (!y.requires_grad())
     throw WrongArgument(1, "y", "nothing to differentiate: no input requires gradients");
-  return push_tensors(L, about(2, "inputs", [&] {
-                        return torch::autograd::grad({y}, inputs, weights, create_graph,
-                                                     create_graph);
-                      }));
+  return about(2, "inputs", [&] {
+    return torch::autograd::grad({y}, inputs, weights, create_graph, create_graph);
+  });
 }
 
 /// no_grad(f, ...): calls f without recording for gradients, whatever way it ends.
@@ -61,15 +60,11 @@ int grad_no_grad(lua_State* L) {
   return lua_gettop(L);
 }
 
-int grad_get(lua_State* L, const at::Tensor& x) {
-  if (x.is_leaf() && x.grad().defined())
-    push_tensor(L, x.grad());
-  else
-    lua_pushnil(L);
-  return 1;
+std::optional<at::Tensor> grad_get(const at::Tensor& x) {
+  return x.is_leaf() && x.grad().defined() ? std::optional(x.grad()) : std::nullopt;
 }
 
-int grad_required(lua_State* L) { return push_boolean(L, self(L).requires_grad()); }
+bool grad_required(const at::Tensor& x) { return x.requires_grad(); }
 
 /// requires_grad_(on): whether gradients are wanted for this leaf; returns the tensor.
 int grad_require(lua_State* L, const at::Tensor& x) {
@@ -98,7 +93,7 @@ void grad_set_data(lua_State* L) {
 }
 
 /// version(tensor): counts changes in place.
-int grad_version(lua_State* L) { return push_number(L, static_cast<double>(tensor_arg(L, 1)._version())); }
+int64_t grad_version(const at::Tensor& x) { return x._version(); }
 
 const std::vector<std::pair<std::string, at::ScalarType>> kFileDtypes = {
     {"F32", at::kFloat}, {"F64", at::kDouble}, {"I64", at::kLong}, {"BOOL", at::kBool}};
@@ -126,22 +121,19 @@ void file_write(lua_State* L, Text<"path"> path, Table<"names">) {
 
 /// read(path, hashed) -> names, tensors; `hashed`: refuses files that cannot tell whether they were
 /// changed
-int file_read(lua_State* L) {
+auto file_read(lua_State* L) {
   const auto file = read_arrays(string_arg(L, 1, "path"), flag_arg(L, 2, "hashed"));
-  lua_newtable(L);
-  lua_newtable(L);
-  int count = 0;
+  std::vector<std::string> names;
+  std::vector<at::Tensor> tensors;
   for (const auto& array : file.arrays) {
     const auto known = std::find_if(kFileDtypes.begin(), kFileDtypes.end(),
                                     [&](const auto& item) { return item.first == array.dtype; });
     auto x = at::empty(array.shape, at::TensorOptions().dtype(known->second));
     if (x.nbytes() > 0) std::memcpy(x.data_ptr(), array.bytes.data(), x.nbytes());
-    push_tensor(L, x);
-    lua_rawseti(L, -2, ++count);
-    lua_pushlstring(L, array.name.data(), array.name.size());
-    lua_rawseti(L, -3, count);
+    tensors.push_back(std::move(x));
+    names.push_back(array.name);
   }
-  return 2;
+  return std::tuple(std::move(names), std::move(tensors));
 }
 
 }  // namespace

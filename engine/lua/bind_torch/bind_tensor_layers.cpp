@@ -80,29 +80,22 @@ RecurrentArguments recurrent_arguments(lua_State* L, int index) {
 }
 
 /// lstm(x, hidden, cell, weights, layers, bidirectional) -> output, hidden, cell
-int layer_lstm(lua_State* L) {
+auto layer_lstm(lua_State* L) {
   const auto& x = tensor_arg(L, 1, "x");
   const std::vector<Tensor> state = {tensor_arg(L, 2, "hidden"), tensor_arg(L, 3, "cell")};
   const auto a = recurrent_arguments(L, 4);
-  const auto [output, hidden, cell] = about(2, "state", [&] {
+  return about(2, "state", [&] {
     return at::lstm(x, state, a.weights, true, a.layers, 0, false, a.bidirectional, false);
   });
-  push_tensor(L, output);
-  push_tensor(L, hidden);
-  push_tensor(L, cell);
-  return 3;
 }
 
 /// gru(x, hidden, weights, layers, bidirectional) -> output, hidden
-int layer_gru(lua_State* L) {
+auto layer_gru(lua_State* L) {
   const auto &x = tensor_arg(L, 1, "x"), &state = tensor_arg(L, 2, "hidden");
   const auto a = recurrent_arguments(L, 3);
-  const auto [output, hidden] = about(2, "state", [&] {
+  return about(2, "state", [&] {
     return at::gru(x, state, a.weights, true, a.layers, 0, false, a.bidirectional, false);
   });
-  push_tensor(L, output);
-  push_tensor(L, hidden);
-  return 2;
 }
 
 /// clip_grad_norm(parameters, max_norm) -> the norm before.

@@ -10,32 +10,19 @@ namespace {
 
 using at::Tensor;
 
-template <Tensor (*F)(const Tensor&)>
-int unary(lua_State* L) { return push_tensor(L, F(self(L))); }
+template <auto F>
+Tensor unary(const Tensor& x) { return F(x); }
 
 /// Also serves operators, where either side may be the number.
-template <Tensor (*F)(const Tensor&, const Tensor&)>
-int binary(lua_State* L) {
+template <auto F>
+Tensor binary(lua_State* L) {
   const auto a = operand_arg(L, 1, "tensor"), b = operand_arg(L, 2, "other");
   check_broadcast(a, b, 2, "other");
-  return push_tensor(L, about(2, "other", [&] { return F(a, b); }));
+  return about(2, "other", [&] { return F(a, b); });
 }
 
-Tensor add(const Tensor& a, const Tensor& b) { return at::add(a, b); }
-Tensor sub(const Tensor& a, const Tensor& b) { return at::sub(a, b); }
-Tensor mul(const Tensor& a, const Tensor& b) { return at::mul(a, b); }
-Tensor div(const Tensor& a, const Tensor& b) { return at::div(a, b); }
-Tensor pow(const Tensor& a, const Tensor& b) { return at::pow(a, b); }
-Tensor minimum(const Tensor& a, const Tensor& b) { return at::minimum(a, b); }
-Tensor maximum(const Tensor& a, const Tensor& b) { return at::maximum(a, b); }
-Tensor eq(const Tensor& a, const Tensor& b) { return at::eq(a, b); }
-Tensor ne(const Tensor& a, const Tensor& b) { return at::ne(a, b); }
-Tensor lt(const Tensor& a, const Tensor& b) { return at::lt(a, b); }
-Tensor le(const Tensor& a, const Tensor& b) { return at::le(a, b); }
-Tensor gt(const Tensor& a, const Tensor& b) { return at::gt(a, b); }
-Tensor ge(const Tensor& a, const Tensor& b) { return at::ge(a, b); }
-Tensor gelu(const Tensor& x) { return at::gelu(x); }
-Tensor softplus(const Tensor& x) { return at::softplus(x); }
+/// A function of LibTorch that has overloads or more parameters, as one of these alone.
+#define TRINITY_TENSORS(F) [](const auto&... x) { return at::F(x...); }
 
 int math_clamp(lua_State* L, const Tensor& x) {
   c10::optional<at::Scalar> low, high;
@@ -74,25 +61,16 @@ std::vector<int64_t> dimensions_arg(lua_State* L, int index, const Tensor& x) {
   return dims;
 }
 
-template <Tensor (*F)(const Tensor&, at::IntArrayRef, bool)>
-int reduction(lua_State* L, const Tensor& x) {
+template <auto F>
+Tensor reduction(lua_State* L, const Tensor& x) {
   const auto dims = dimensions_arg(L, 2, x);
   const bool keep = flag_arg(L, 3, "keep");
-  return push_tensor(L, about(2, "dimension", [&] { return F(x, dims, keep); }));
+  return about(2, "dimension", [&] { return F(x, at::IntArrayRef(dims), keep); });
 }
 
-Tensor sum(const Tensor& x, at::IntArrayRef dims, bool keep) { return at::sum(x, dims, keep); }
-Tensor mean(const Tensor& x, at::IntArrayRef dims, bool keep) { return at::mean(x, dims, keep); }
-Tensor variance(const Tensor& x, at::IntArrayRef dims, bool keep) {
-  return at::var(x, dims, true, keep);
-}
-Tensor deviation(const Tensor& x, at::IntArrayRef dims, bool keep) {
-  return at::std(x, dims, true, keep);
-}
-Tensor norm(const Tensor& x, at::IntArrayRef dims, bool keep) { return at::norm(x, 2, dims, keep); }
-Tensor logsumexp(const Tensor& x, at::IntArrayRef dims, bool keep) {
-  return at::logsumexp(x, dims, keep);
-}
+constexpr auto kVariance = [](const Tensor& x, at::IntArrayRef d, bool keep) { return at::var(x, d, true, keep); };
+constexpr auto kDeviation = [](const Tensor& x, at::IntArrayRef d, bool keep) { return at::std(x, d, true, keep); };
+constexpr auto kNorm = [](const Tensor& x, at::IntArrayRef dims, bool keep) { return at::norm(x, 2, dims, keep); };
 
 int math_prod(lua_State* L, const Tensor& x) {
   if (lua_isnoneornil(L, 2)) return push_tensor(L, at::prod(x));
@@ -105,30 +83,24 @@ template <Tensor (*All)(const Tensor&),
 int extreme(lua_State* L, const Tensor& x) {
   if (lua_isnoneornil(L, 2)) return push_tensor(L, All(x));
   const auto [values, indices] = Along(x, dimension_arg(L, 2, x.dim()), flag_arg(L, 3, "keep"));
-  push_tensor(L, values);
-  push_indices(L, indices);
-  return 2;
+  return push_results(L, std::tuple(values, indices + 1));
 }
 
 constexpr auto kMax = extreme<at::max, at::max>;
 constexpr auto kMin = extreme<at::min, at::min>;
 
 template <Tensor (*F)(const Tensor&, c10::optional<int64_t>, bool)>
-int extreme_index(lua_State* L, const Tensor& x) {
+Tensor extreme_index(lua_State* L, const Tensor& x) {
   c10::optional<int64_t> dimension;
   if (!lua_isnoneornil(L, 2)) dimension = dimension_arg(L, 2, x.dim());
-  return push_indices(L, F(x, dimension, flag_arg(L, 3, "keep")));
+  return F(x, dimension, flag_arg(L, 3, "keep")) + 1;
 }
 
-template <Tensor (*F)(const Tensor&, int64_t)>
-int along_last(lua_State* L, const Tensor& x) {
+template <auto F>
+Tensor along_last(lua_State* L, const Tensor& x) {
   const int64_t dimension = dimension_arg_or(L, 2, x.dim(), -1);
-  return push_tensor(L, about(1, "tensor", [&] { return F(x, dimension); }));
+  return about(1, "tensor", [&] { return F(x, dimension); });
 }
-
-Tensor softmax(const Tensor& x, int64_t d) { return at::softmax(x, d); }
-Tensor log_softmax(const Tensor& x, int64_t d) { return at::log_softmax(x, d); }
-Tensor cumsum(const Tensor& x, int64_t d) { return at::cumsum(x, d); }
 
 /// In place only where the derivative of what came before cannot need the old values.
 const Tensor& writable_self(lua_State* L) {
@@ -147,7 +119,7 @@ int math_fill(lua_State* L) {
   return 1;
 }
 
-template <void (*F)(const Tensor&, const Tensor&)>
+template <auto F>
 int in_place(lua_State* L) {
   const auto& x = writable_self(L);
   const auto other = operand_arg(L, 2, "other");
@@ -159,36 +131,36 @@ int in_place(lua_State* L) {
   return 1;
 }
 
-void add_in_place(const Tensor& x, const Tensor& other) { x.add_(other); }
-void mul_in_place(const Tensor& x, const Tensor& other) { x.mul_(other); }
-void copy_in_place(const Tensor& x, const Tensor& other) { x.copy_(other); }
-
 }  // namespace
 
 const std::vector<luaL_Reg> kTensorMathMethods = {
-    TRINITY_BIND("add", binary<add>, 2), TRINITY_BIND("sub", binary<sub>, 2), TRINITY_BIND("mul", binary<mul>, 2),
-    TRINITY_BIND("div", binary<div>, 2), TRINITY_BIND("pow", binary<pow>, 2),
-    TRINITY_BIND("minimum", binary<minimum>, 2), TRINITY_BIND("maximum", binary<maximum>, 2),
-    TRINITY_BIND("eq", binary<eq>, 2), TRINITY_BIND("ne", binary<ne>, 2), TRINITY_BIND("lt", binary<lt>, 2),
-    TRINITY_BIND("le", binary<le>, 2), TRINITY_BIND("gt", binary<gt>, 2), TRINITY_BIND("ge", binary<ge>, 2),
-    TRINITY_BIND("neg", unary<at::neg>, 1), TRINITY_BIND("exp", unary<at::exp>, 1),
-    TRINITY_BIND("log", unary<at::log>, 1), TRINITY_BIND("sqrt", unary<at::sqrt>, 1),
-    TRINITY_BIND("abs", unary<at::abs>, 1), TRINITY_BIND("tanh", unary<at::tanh>, 1),
-    TRINITY_BIND("sigmoid", unary<at::sigmoid>, 1), TRINITY_BIND("relu", unary<at::relu>, 1),
-    TRINITY_BIND("gelu", unary<gelu>, 1), TRINITY_BIND("silu", unary<at::silu>, 1),
-    TRINITY_BIND("softplus", unary<softplus>, 1), TRINITY_BIND("log_sigmoid", unary<at::log_sigmoid>, 1),
-    TRINITY_BIND("sin", unary<at::sin>, 1), TRINITY_BIND("cos", unary<at::cos>, 1),
-    TRINITY_BIND("clamp", math_clamp, 3), TRINITY_BIND("masked_fill", math_masked_fill, 3),
-    TRINITY_BIND("fill_", math_fill, 2), TRINITY_BIND("copy_", in_place<copy_in_place>, 2),
-    TRINITY_BIND("add_", in_place<add_in_place>, 2), TRINITY_BIND("mul_", in_place<mul_in_place>, 2)};
+    TRINITY_BIND("add", binary<TRINITY_TENSORS(add)>, 2), TRINITY_BIND("sub", binary<TRINITY_TENSORS(sub)>, 2),
+    TRINITY_BIND("mul", binary<TRINITY_TENSORS(mul)>, 2), TRINITY_BIND("div", binary<TRINITY_TENSORS(div)>, 2),
+    TRINITY_BIND("pow", binary<TRINITY_TENSORS(pow)>, 2), TRINITY_BIND("minimum", binary<TRINITY_TENSORS(minimum)>, 2),
+    TRINITY_BIND("maximum", binary<TRINITY_TENSORS(maximum)>, 2), TRINITY_BIND("eq", binary<TRINITY_TENSORS(eq)>, 2),
+    TRINITY_BIND("ne", binary<TRINITY_TENSORS(ne)>, 2), TRINITY_BIND("lt", binary<TRINITY_TENSORS(lt)>, 2),
+    TRINITY_BIND("le", binary<TRINITY_TENSORS(le)>, 2), TRINITY_BIND("gt", binary<TRINITY_TENSORS(gt)>, 2),
+    TRINITY_BIND("ge", binary<TRINITY_TENSORS(ge)>, 2), TRINITY_BIND("neg", unary<at::neg>, 1),
+    TRINITY_BIND("exp", unary<at::exp>, 1), TRINITY_BIND("log", unary<at::log>, 1),
+    TRINITY_BIND("sqrt", unary<at::sqrt>, 1), TRINITY_BIND("abs", unary<at::abs>, 1),
+    TRINITY_BIND("tanh", unary<at::tanh>, 1), TRINITY_BIND("sigmoid", unary<at::sigmoid>, 1),
+    TRINITY_BIND("relu", unary<at::relu>, 1), TRINITY_BIND("gelu", unary<TRINITY_TENSORS(gelu)>, 1),
+    TRINITY_BIND("silu", unary<at::silu>, 1), TRINITY_BIND("softplus", unary<TRINITY_TENSORS(softplus)>, 1),
+    TRINITY_BIND("log_sigmoid", unary<at::log_sigmoid>, 1), TRINITY_BIND("sin", unary<at::sin>, 1),
+    TRINITY_BIND("cos", unary<at::cos>, 1), TRINITY_BIND("clamp", math_clamp, 3),
+    TRINITY_BIND("masked_fill", math_masked_fill, 3), TRINITY_BIND("fill_", math_fill, 2),
+    TRINITY_BIND("copy_", in_place<[](auto& x, auto& y) { x.copy_(y); }>, 2),
+    TRINITY_BIND("add_", in_place<[](auto& x, auto& y) { x.add_(y); }>, 2),
+    TRINITY_BIND("mul_", in_place<[](auto& x, auto& y) { x.mul_(y); }>, 2)};
 
 const std::vector<luaL_Reg> kTensorReductionMethods = {
-    TRINITY_BIND("sum", reduction<sum>, 3), TRINITY_BIND("mean", reduction<mean>, 3),
-    TRINITY_BIND("var", reduction<variance>, 3), TRINITY_BIND("std", reduction<deviation>, 3),
-    TRINITY_BIND("norm", reduction<norm>, 3), TRINITY_BIND("logsumexp", reduction<logsumexp>, 3),
+    TRINITY_BIND("sum", reduction<TRINITY_TENSORS(sum)>, 3), TRINITY_BIND("mean", reduction<TRINITY_TENSORS(mean)>, 3),
+    TRINITY_BIND("var", reduction<kVariance>, 3), TRINITY_BIND("std", reduction<kDeviation>, 3),
+    TRINITY_BIND("norm", reduction<kNorm>, 3), TRINITY_BIND("logsumexp", reduction<TRINITY_TENSORS(logsumexp)>, 3),
     TRINITY_BIND("prod", math_prod, 3), TRINITY_BIND("max", kMax, 3), TRINITY_BIND("min", kMin, 3),
     TRINITY_BIND("argmax", extreme_index<at::argmax>, 3), TRINITY_BIND("argmin", extreme_index<at::argmin>, 3),
-    TRINITY_BIND("softmax", along_last<softmax>, 2), TRINITY_BIND("log_softmax", along_last<log_softmax>, 2),
-    TRINITY_BIND("cumsum", along_last<cumsum>, 2)};
+    TRINITY_BIND("softmax", along_last<TRINITY_TENSORS(softmax)>, 2),
+    TRINITY_BIND("log_softmax", along_last<TRINITY_TENSORS(log_softmax)>, 2),
+    TRINITY_BIND("cumsum", along_last<TRINITY_TENSORS(cumsum)>, 2)};
 
 }  // namespace trinity::lua

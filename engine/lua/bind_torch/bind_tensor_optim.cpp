@@ -52,20 +52,15 @@ std::shared_ptr<Optimizer> optim_sgd(lua_State* L) {
 
 void optim_step(Optimizer& optimiser) { about(1, "optimiser", [&] { optimiser.step(); }); }
 
-void optim_zero_grad(lua_State* L) {
-  for (auto& group : object_arg<Optimizer>(L, 1).param_groups())
+void optim_zero_grad(Optimizer& optimiser) {
+  for (auto& group : optimiser.param_groups())
     for (auto& parameter : group.params()) parameter.mutable_grad().reset();
 }
 
 /// set_learning_rate(rate)
 void optim_set_learning_rate(lua_State* L, Optimizer& optimiser) {
   const double rate = from_zero(L, 2, "rate");
-  for (auto& group : optimiser.param_groups()) {
-    if (dynamic_cast<Adam*>(&optimiser))
-      static_cast<torch::optim::AdamOptions&>(group.options()).lr(rate);
-    else
-      static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
-  }
+  for (auto& group : optimiser.param_groups()) group.options().set_lr(rate);
 }
 
 /// The key by which LibTorch finds a parameter's state: its address, before 2.0 as a text.

@@ -52,10 +52,10 @@ int shape_flatten(lua_State* L) { return push_tensor(L, self(L).flatten()); }
 int shape_expand(lua_State* L, const Tensor& x) {
   const auto shape = shape_arg(L, 2, "shape", true);
   return push_tensor(L, about(2, "shape", [&] {
-                       const auto y = x.expand(shape);
-                       check_elements(y.sizes(), 2, "shape");
-                       return y;
-                     }));
+    const auto y = x.expand(shape);
+    check_elements(y.sizes(), 2, "shape");
+    return y;
+  }));
 }
 
 int shape_squeeze(lua_State* L, const Tensor& x) {
@@ -121,29 +121,25 @@ int shape_index_add(lua_State* L, const Tensor& x) {
   return push_tensor(L, about(4, "source", [&] { return at::index_add(x, d, index, source); }));
 }
 
-int shape_chunk(lua_State* L, const Tensor& x) {
+std::vector<Tensor> shape_chunk(lua_State* L, const Tensor& x) {
   need_dimensions(x);
   const int64_t count = integer_arg(L, 2, "count", 1, 1000000);
-  return push_tensors(L, x.chunk(count, dimension_arg_or(L, 3, x.dim(), 1)));
+  return x.chunk(count, dimension_arg_or(L, 3, x.dim(), 1));
 }
 
 /// sort(d, descending) -> values, indices. Equal values keep their order.
-int shape_sort(lua_State* L, const Tensor& x) {
+auto shape_sort(lua_State* L, const Tensor& x) {
   const int64_t d = dimension_arg_or(L, 2, x.dim(), -1);
-  const auto sorted = at::sort(x, c10::optional<bool>(true), d, flag_arg(L, 3, "descending"));
-  push_tensor(L, std::get<0>(sorted));
-  push_indices(L, std::get<1>(sorted));
-  return 2;
+  const auto [values, indices] = at::sort(x, c10::optional<bool>(true), d, flag_arg(L, 3, "descending"));
+  return std::tuple(values, indices + 1);
 }
 
 /// topk(k, d) -> values, indices; largest first.
-int shape_topk(lua_State* L, const Tensor& x) {
+auto shape_topk(lua_State* L, const Tensor& x) {
   need_dimensions(x);
   const int64_t d = dimension_arg_or(L, 3, x.dim(), -1);
   const auto [values, indices] = at::topk(x, integer_arg(L, 2, "k", 0, x.size(d)), d);
-  push_tensor(L, values);
-  push_indices(L, indices);
-  return 2;
+  return std::tuple(values, indices + 1);
 }
 
 /// one_hot(count): from 1-based categories, a new last dimension of 0 and 1 in float32.

@@ -27,15 +27,6 @@ std::string describe_tensor(const at::Tensor& x) {
                      dtype_name(x.scalar_type()));
 }
 
-int push_tensors(lua_State* L, const std::vector<at::Tensor>& list) {
-  lua_createtable(L, static_cast<int>(list.size()), 0);
-  for (size_t i = 0; i < list.size(); ++i) {
-    push_tensor(L, list[i]);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
-  return 1;
-}
-
 std::vector<at::Tensor> tensors_arg(lua_State* L, int index, const char* name) {
   if (lua_type(L, index) != LUA_TTABLE)
     throw WrongArgument(index, name, "expected a list of tensors, got " + type_name(L, index));

@@ -40,12 +40,11 @@ inline const at::Tensor& tensor_arg(lua_State* L, int index, const char* name = 
 inline const at::Tensor& self(lua_State* L) { return tensor_arg(L, 1); }
 /// Pushes a tensor; collects garbage first when native memory has grown much. Returns 1.
 int push_tensor(lua_State* L, const at::Tensor& x);
-/// Pushes a tensor of 0-based indices as 1-based ones. Returns 1.
-inline int push_indices(lua_State* L, const at::Tensor& indices) {
-  return push_tensor(L, indices + 1);
+/// Bound functions return tensors, lists and tuples of them.
+template <>
+inline void push(lua_State* L, const at::Tensor& x) {
+  push_tensor(L, x);
 }
-/// Pushes a list of tensors. Returns 1.
-int push_tensors(lua_State* L, const std::vector<at::Tensor>& list);
 /// A list of at least one tensor at `index`.
 std::vector<at::Tensor> tensors_arg(lua_State* L, int index, const char* name);
 

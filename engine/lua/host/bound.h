@@ -31,8 +31,8 @@ struct Name {
   constexpr Name(const char (&from)[size]) { std::copy_n(from, size, text); }
 };
 
-/// Pushes one value: a number, a flag, text, nil for an empty optional or a null pointer, an engine object, a variant,
-/// list or map (by name) of such, a record(), or from_1().
+/// Pushes one value: a number, a flag, text, a choice by its name, nil for an empty optional or a null pointer, an
+/// engine object, a variant, list or map (by name) of such, a record(), or from_1().
 template <class Value>
 void push(lua_State* L, const Value& value);
 
@@ -57,12 +57,12 @@ Record<std::decay_t<Parts>...> record(Parts&&... parts) {
   return {{std::forward<Parts>(parts)...}};
 }
 
-/// A list of what each(element) returns.
+/// A list of what each(element) returns, or of a member of each.
 template <class List, class Each>
 auto list_of(const List& list, Each each) {
-  std::vector<std::decay_t<decltype(each(*std::begin(list)))>> result;
+  std::vector<std::decay_t<decltype(std::invoke(each, *std::begin(list)))>> result;
   result.reserve(std::size(list));
-  for (const auto& element : list) result.push_back(each(element));
+  for (const auto& element : list) result.push_back(std::invoke(each, element));
   return result;
 }
 
@@ -115,6 +115,8 @@ void push(lua_State* L, const Value& value) {
     lua_pushboolean(L, value);
   else if constexpr (std::is_arithmetic_v<Value>)
     lua_pushnumber(L, static_cast<double>(value));
+  else if constexpr (std::is_enum_v<Value>)
+    lua_pushstring(L, choice_name(value));
   else if constexpr (std::is_null_pointer_v<Value>)
     lua_pushnil(L);
   else if constexpr (std::is_same_v<Value, const char*>)

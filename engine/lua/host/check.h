@@ -258,6 +258,19 @@ class Fields {
   std::string awaited_string(const char* key);
   /// Pushes the field when it is a table (true); pushes nothing when it is absent.
   bool push_table(const char* key);
+  /// Calls body() with the field on top of the stack when it is a table; false when it is absent.
+  template <class Body>
+  bool table(const char* key, Body body) {
+    if (!push_table(key)) return false;
+    body();
+    lua_pop(L_, 1);
+    return true;
+  }
+  /// The same for a field that must be there.
+  template <class Body>
+  void required_table(const char* key, Body body) {
+    if (!table(key, body)) miss(key);
+  }
   /// Pushes the field, whatever it is.
   void push_any(const char* key);
   std::string owner() const { return owner_.text(); }
@@ -300,6 +313,13 @@ void for_each(lua_State* L, int index, Body body) {
     body(i);
     lua_pop(L, 1);
   }
+}
+
+/// Calls body() for every entry of the table at `index`, its key and its value on top of the stack.
+template <class Body>
+void for_each_entry(lua_State* L, int index, Body body) {
+  const int table = index < 0 ? lua_gettop(L) + index + 1 : index;
+  for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) body();
 }
 
 /// Pushes a list of what push(element) pushes, one value an element.
