@@ -14,6 +14,16 @@ size_t parse_word(std::string_view what, std::string_view name,
   throw ArgumentError("unknown {} '{}'{} (known: {})", what, name, suggestion(name, known), fmt::join(known, ", "));
 }
 
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
 std::string divisors_near(int64_t size, int64_t parts) {
   int64_t below = std::min(parts, size), above = parts;
   while (size % below != 0) --below;

@@ -3,9 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trinity {
 
@@ -34,6 +37,18 @@ const char* choice_name(Choice value) {
 template <class Choice>
 Choice parse_choice(std::string_view name) {
   return static_cast<Choice>(parse_word(kWords<Choice>.what, name, kWords<Choice>.all));
+}
+
+/// The words of a text, between spaces.
+std::vector<std::string_view> words_of(std::string_view text);
+
+/// Values by each of the words that they are listed with.
+template <class Value>
+std::map<std::string_view, Value> by_word(std::initializer_list<std::pair<Value, std::string_view>> list) {
+  std::map<std::string_view, Value> values;
+  for (const auto& [value, text] : list)
+    for (const auto word : words_of(text)) values.emplace(word, value);
+  return values;
 }
 
 /// Nearest divisors of `size` below and above `parts`, for messages: "2 or 4".

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -15,33 +16,10 @@ using Shape = std::vector<int64_t>;
 
 /// Types whose parts would need more than blocks of their inputs.
 const std::set<std::string_view>& whole_types() {
-  static const std::set<std::string_view> types = {"CumSum",
-                                                   "NonZero",
-                                                   "Scatter",
-                                                   "ScatterElements",
-                                                   "ScatterND",
-                                                   "GatherElements",
-                                                   "GatherND",
-                                                   "DepthToSpace",
-                                                   "SpaceToDepth",
-                                                   "Resize",
-                                                   "Upsample",
-                                                   "Tile",
-                                                   "OneHot",
-                                                   "Trilu",
-                                                   "ArgMax",
-                                                   "ArgMin",
-                                                   "ConvTranspose",
-                                                   "GRU",
-                                                   "RNN",
-                                                   "LSTMCell",
-                                                   "ReverseSequence",
-                                                   "LRN",
-                                                   "ConvInteger",
-                                                   "MatMulInteger",
-                                                   "ExpertDispatch",
-                                                   "ExpertCombine",
-                                                   "GroupNormalization"};
+  static const auto names = words_of("CumSum NonZero Scatter ScatterElements ScatterND GatherElements GatherND "
+      "DepthToSpace SpaceToDepth Resize Upsample Tile OneHot Trilu ArgMax ArgMin ConvTranspose GRU RNN LSTMCell "
+      "ReverseSequence LRN ConvInteger MatMulInteger ExpertDispatch ExpertCombine GroupNormalization");
+  static const std::set<std::string_view> types(names.begin(), names.end());
   return types;
 }
 
@@ -63,44 +41,32 @@ class Space {
  private:
   using Make = void (Space::*)();
   static const std::map<std::string_view, Make>& makers() {
-    static const std::map<std::string_view, Make> kMakers = {
-        {"Conv", &Space::convolution},
-        {"MaxPool", &Space::pooling},
-        {"AveragePool", &Space::pooling},
-        {"Gemm", &Space::linear},
-        {"MatMul", &Space::product},
-        {"Gather", &Space::gather},
-        {"Attention", &Space::attention},
-        {"LatentKeyValue", &Space::latent_key_value},
-        {"ExpertDispatch", &Space::expert_dispatch},
-        {"ExpertCombine", &Space::expert_combine},
-        {"AllToAll", &Space::all_to_all},
-        {"TopK", &Space::top_k},
-        {"LSTM", &Space::lstm},
-        {"Einsum", &Space::einsum},
-        {"Softmax", &Space::normalised},
-        {"LogSoftmax", &Space::normalised},
-        {"LayerNormalization", &Space::normalised},
-        {"RMSNormalization", &Space::normalised},
-        {"BatchNormalization", &Space::batch_norm},
-        {"SoftmaxCrossEntropyLoss", &Space::loss},
-        {"GlobalAveragePool", &Space::global_pool},
-        {"GlobalMaxPool", &Space::global_pool},
-        {"ReduceMean", &Space::reduction},
-        {"ReduceSum", &Space::reduction},
-        {"ReduceMax", &Space::reduction},
-        {"ReduceL2", &Space::reduction},
-        {"Concat", &Space::concat},
-        {"Split", &Space::split},
-        {"Slice", &Space::slice},
-        {"Pad", &Space::slice},
-        {"Expand", &Space::elementwise},
-        {"Transpose", &Space::transpose},
-        {"Reshape", &Space::reshape},
-        {"Flatten", &Space::reshape},
-        {"Squeeze", &Space::reshape},
-        {"Unsqueeze", &Space::reshape},
-    };
+    static const auto kMakers = by_word<Make>({
+        {&Space::convolution, "Conv"},
+        {&Space::pooling, "MaxPool AveragePool"},
+        {&Space::linear, "Gemm"},
+        {&Space::product, "MatMul"},
+        {&Space::gather, "Gather"},
+        {&Space::attention, "Attention"},
+        {&Space::latent_key_value, "LatentKeyValue"},
+        {&Space::expert_dispatch, "ExpertDispatch"},
+        {&Space::expert_combine, "ExpertCombine"},
+        {&Space::all_to_all, "AllToAll"},
+        {&Space::top_k, "TopK"},
+        {&Space::lstm, "LSTM"},
+        {&Space::einsum, "Einsum"},
+        {&Space::normalised, "Softmax LogSoftmax LayerNormalization RMSNormalization"},
+        {&Space::batch_norm, "BatchNormalization"},
+        {&Space::loss, "SoftmaxCrossEntropyLoss"},
+        {&Space::global_pool, "GlobalAveragePool GlobalMaxPool"},
+        {&Space::reduction, "ReduceMean ReduceSum ReduceMax ReduceL2"},
+        {&Space::concat, "Concat"},
+        {&Space::split, "Split"},
+        {&Space::slice, "Slice Pad"},
+        {&Space::elementwise, "Expand"},
+        {&Space::transpose, "Transpose"},
+        {&Space::reshape, "Reshape Flatten Squeeze Unsqueeze"},
+    });
     return kMakers;
   }
 

@@ -8,6 +8,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "base/words.h"
 #include "graph/graph.h"
 
 namespace trinity {
@@ -15,238 +16,107 @@ namespace {
 
 using F = OperatorRule::Flops;
 
-constexpr OperatorRule kElementwise = {"", F::per_output, 1, 1, false, true, false};
-
 /// Copies the part of its first input or table that its output contains.
-constexpr OperatorRule gathering(const char* type, bool saves = true) {
-  return {type, F::none, 0, 0, false, saves, false, false, false, true};
+constexpr OperatorRule gathering(bool saves = true) {
+  return {F::none, 0, 0, false, saves, false, false, false, true};
 }
-constexpr OperatorRule source(const char* type) {
-  return {type, F::none, 0, 0, false, false, false, true};
-}
-constexpr OperatorRule matrix(const char* type, F flops, double backward = 2) {
-  return {type, flops, 2, backward, true, true, false};
-}
-/// Copies elements; backward needs no forward tensors.
-constexpr OperatorRule movement(const char* type) { return {type, F::none, 0, 0}; }
+constexpr OperatorRule matrix(F flops, double backward = 2) { return {flops, 2, backward, true, true}; }
 /// Element-wise; backward reads the input, the output, or neither.
-constexpr OperatorRule from_input(const char* type, double factor = 1) {
-  return {type, F::per_output, factor, 1, false, true, false};
-}
-constexpr OperatorRule from_output(const char* type, double factor = 1) {
-  return {type, F::per_output, factor, 1, false, false, true};
-}
-constexpr OperatorRule from_neither(const char* type) { return {type, F::per_output, 1, 0}; }
-constexpr OperatorRule reduction(const char* type, bool input = false) {
-  return {type, F::per_input, 1, 1, false, input, false};
-}
-constexpr OperatorRule normalisation(const char* type) {
-  return {type, F::per_output, 8, 1.5, false, true, false};
-}
+constexpr OperatorRule from_input(double factor = 1) { return {F::per_output, factor, 1, false, true}; }
+constexpr OperatorRule from_output(double factor = 1) { return {F::per_output, factor, 1, false, false, true}; }
+constexpr OperatorRule reduction(bool input = false) { return {F::per_input, 1, 1, false, input}; }
+constexpr OperatorRule kElementwise = from_input(), kFromNeither = {F::per_output, 1, 0};
+constexpr OperatorRule kNormalisation = {F::per_output, 8, 1.5, false, true};
+constexpr OperatorRule kSource = {F::none, 0, 0, false, false, false, true};
+/// Copies elements; backward needs no forward tensors.
+constexpr OperatorRule kMovement = {F::none, 0, 0};
 
-constexpr std::array kRules = {
-    source("Input"),
-    source("Variable"),
-    source("Constant"),
-    source("ConstantOfShape"),
-    source("Shape"),
-    source("Size"),
-    source("Range"),
-    source("Flatten"),
-    source("Reshape"),
-    source("Squeeze"),
-    source("Unsqueeze"),
-    source("Identity"),
-    matrix("Conv", F::convolution),
-    matrix("ConvInteger", F::convolution),
-    matrix("ConvTranspose", F::transposed),
-    matrix("Gemm", F::product),
-    matrix("MatMul", F::product),
-    matrix("MatMulInteger", F::product),
-    matrix("Einsum", F::einsum),
-    matrix("Attention", F::attention, 2.5),
-    OperatorRule{"LSTM", F::recurrent, 2, 2, true, true, true},
-    OperatorRule{"GRU", F::recurrent, 2, 2, true, true, true},
-    OperatorRule{"RNN", F::recurrent, 2, 2, true, true, true},
-    OperatorRule{"LSTMCell", F::recurrent, 2, 2, true, true, true},
-    normalisation("BatchNormalization"),
-    normalisation("LayerNormalization"),
-    normalisation("InstanceNormalization"),
-    normalisation("GroupNormalization"),
-    normalisation("RMSNormalization"),
-    from_input("LRN", 10),
-    from_input("LpNormalization", 4),
-    OperatorRule{"MaxPool", F::window, 1, 1, false, true, true},
-    OperatorRule{"AveragePool", F::window, 1, 1},
-    reduction("GlobalAveragePool"),
-    reduction("GlobalMaxPool", true),
-    OperatorRule{"Dropout", F::per_output, 2, 1, false, false, true},
-    OperatorRule{"Add", F::per_output, 1, 0, false, false, false, false, true},
-    OperatorRule{"Sum", F::per_output, 1, 0, false, false, false, false, true},
-    from_neither("Sub"),
-    from_neither("Neg"),
-    from_neither("Mean"),
-    from_neither("Not"),
-    from_neither("And"),
-    from_neither("Or"),
-    from_neither("Xor"),
-    from_neither("Equal"),
-    from_neither("Less"),
-    from_neither("LessOrEqual"),
-    from_neither("Greater"),
-    from_neither("GreaterOrEqual"),
-    from_neither("Sign"),
-    from_neither("Floor"),
-    from_neither("Ceil"),
-    from_neither("Round"),
-    from_neither("Mod"),
-    from_neither("IsNaN"),
-    from_neither("Where"),
-    OperatorRule{"Cast", F::per_output, 1, 0, false, false, false, false, true},
-    from_neither("CastLike"),
-    from_input("Mul"),
-    from_input("Div"),
-    from_input("Pow", 10),
-    from_input("Log", 10),
-    from_input("Abs"),
-    from_input("Erf", 10),
-    from_input("Gelu", 12),
-    from_input("LeakyRelu"),
-    from_input("PRelu", 2),
-    from_input("HardSwish", 4),
-    from_input("HardSigmoid", 3),
-    from_input("Mish", 12),
-    from_input("Swish", 6),
-    from_input("SwiGLU", 7),
-    from_input("GeGLU", 13),
-    from_input("WeightedGelu", 13),
-    from_input("Selu", 10),
-    from_input("Celu", 10),
-    from_input("Sin", 10),
-    from_input("Cos", 10),
-    from_input("Softplus", 10),
-    from_input("Clip"),
-    from_input("Min"),
-    from_input("Max"),
-    from_output("Relu"),
-    from_output("Sigmoid", 4),
-    from_output("Tanh", 6),
-    from_output("Exp", 10),
-    from_output("Elu", 10),
-    from_output("Sqrt", 4),
-    from_output("Reciprocal", 4),
-    from_output("Softmax", 5),
-    from_output("LogSoftmax", 5),
-    OperatorRule{"RotaryEmbedding", F::per_output, 3, 1},
-    OperatorRule{"SoftmaxCrossEntropyLoss", F::per_input, 5, 0.5, false, true, false},
-    OperatorRule{"NegativeLogLikelihoodLoss", F::per_input, 1, 1},
-    reduction("ReduceMean"),
-    reduction("ReduceSum"),
-    reduction("ReduceMax", true),
-    reduction("ReduceMin", true),
-    reduction("ReduceProd", true),
-    reduction("ReduceL2", true),
-    reduction("ReduceL1", true),
-    reduction("ReduceLogSumExp", true),
-    reduction("ReduceSumSquare", true),
-    reduction("ArgMax"),
-    reduction("ArgMin"),
-    reduction("TopK"),
-    reduction("CumSum"),
-    reduction("NonZero"),
-    movement("Concat"),
-    movement("Split"),
-    gathering("Slice", false),
-    movement("Transpose"),
-    movement("Pad"),
-    movement("Expand"),
-    movement("Tile"),
-    movement("DepthToSpace"),
-    movement("SpaceToDepth"),
-    movement("Resize"),
-    movement("Upsample"),
-    movement("ReverseSequence"),
-    movement("Trilu"),
-    movement("OneHot"),
-    movement("LatentKeyValue"),
-    movement("ExpertDispatch"),
-    movement("ExpertCombine"),
-    movement("AllToAll"),
-    movement("EyeLike"),
-    movement("RandomUniformLike"),
-    movement("RandomNormalLike"),
-    movement("Bernoulli"),
-    gathering("Gather"),
-    gathering("GatherElements"),
-    gathering("GatherND"),
-    OperatorRule{"Scatter", F::none, 0, 0, false, true, false},
-    OperatorRule{"ScatterElements", F::none, 0, 0, false, true, false},
-    OperatorRule{"ScatterND", F::none, 0, 0, false, true, false},
-    OperatorRule{"Update", F::none, 0, 0},
+/// Rules and the types that have them.
+constexpr std::pair<OperatorRule, std::string_view> kRules[] = {
+    {kSource, "Input Variable Constant ConstantOfShape Shape Size Range Flatten Reshape Squeeze Unsqueeze Identity"},
+    {matrix(F::convolution), "Conv ConvInteger"},
+    {matrix(F::transposed), "ConvTranspose"},
+    {matrix(F::product), "Gemm MatMul MatMulInteger"},
+    {matrix(F::einsum), "Einsum"},
+    {matrix(F::attention, 2.5), "Attention"},
+    {OperatorRule{F::recurrent, 2, 2, true, true, true}, "LSTM GRU RNN LSTMCell"},
+    {kNormalisation, "BatchNormalization LayerNormalization InstanceNormalization GroupNormalization "
+        "RMSNormalization"},
+    {from_input(10), "LRN"},
+    {from_input(4), "LpNormalization"},
+    {OperatorRule{F::window, 1, 1, false, true, true}, "MaxPool"},
+    {OperatorRule{F::window, 1, 1}, "AveragePool"},
+    {reduction(), "GlobalAveragePool"},
+    {reduction(true), "GlobalMaxPool"},
+    {OperatorRule{F::per_output, 2, 1, false, false, true}, "Dropout"},
+    {OperatorRule{F::per_output, 1, 0, false, false, false, false, true}, "Add Sum"},
+    {kFromNeither, "Sub Neg Mean Not And Or Xor Equal Less LessOrEqual Greater GreaterOrEqual Sign Floor Ceil Round "
+        "Mod IsNaN Where"},
+    {OperatorRule{F::per_output, 1, 0, false, false, false, false, true}, "Cast"},
+    {kFromNeither, "CastLike"},
+    {from_input(), "Mul Div"},
+    {from_input(10), "Pow Log"},
+    {from_input(), "Abs"},
+    {from_input(10), "Erf"},
+    {from_input(12), "Gelu"},
+    {from_input(), "LeakyRelu"},
+    {from_input(2), "PRelu"},
+    {from_input(4), "HardSwish"},
+    {from_input(3), "HardSigmoid"},
+    {from_input(12), "Mish"},
+    {from_input(6), "Swish"},
+    {from_input(7), "SwiGLU"},
+    {from_input(13), "GeGLU WeightedGelu"},
+    {from_input(10), "Selu Celu Sin Cos Softplus"},
+    {from_input(), "Clip Min Max"},
+    {from_output(), "Relu"},
+    {from_output(4), "Sigmoid"},
+    {from_output(6), "Tanh"},
+    {from_output(10), "Exp Elu"},
+    {from_output(4), "Sqrt Reciprocal"},
+    {from_output(5), "Softmax LogSoftmax"},
+    {OperatorRule{F::per_output, 3, 1}, "RotaryEmbedding"},
+    {OperatorRule{F::per_input, 5, 0.5, false, true, false}, "SoftmaxCrossEntropyLoss"},
+    {OperatorRule{F::per_input, 1, 1}, "NegativeLogLikelihoodLoss"},
+    {reduction(), "ReduceMean ReduceSum"},
+    {reduction(true), "ReduceMax ReduceMin ReduceProd ReduceL2 ReduceL1 ReduceLogSumExp ReduceSumSquare"},
+    {reduction(), "ArgMax ArgMin TopK CumSum NonZero"},
+    {kMovement, "Concat Split"},
+    {gathering(false), "Slice"},
+    {kMovement, "Transpose Pad Expand Tile DepthToSpace SpaceToDepth Resize Upsample ReverseSequence Trilu OneHot "
+        "LatentKeyValue ExpertDispatch ExpertCombine AllToAll EyeLike RandomUniformLike RandomNormalLike Bernoulli"},
+    {gathering(), "Gather GatherElements GatherND"},
+    {OperatorRule{F::none, 0, 0, false, true, false}, "Scatter ScatterElements ScatterND"},
+    {OperatorRule{F::none, 0, 0}, "Update"},
     // TensorFlow's types: scripts/studies/tensorflow states their FLOP.
-    source("VariableV2"),
-    source("Placeholder"),
-    source("Const"),
-    source("NoOp"),
-    source("StopGradient"),
-    source("PreventGradient"),
-    source("ExpandDims"),
-    source("ShapeN"),
-    source("BroadcastGradientArgs"),
-    source("ConcatOffset"),
-    source("InvertPermutation"),
-    source("FloorMod"),
-    matrix("Conv2D", F::none),
-    matrix("Conv2DBackpropInput", F::none),
-    matrix("Conv2DBackpropFilter", F::none),
-    matrix("DepthwiseConv2dNative", F::none),
-    matrix("DepthwiseConv2dNativeBackpropInput", F::none),
-    matrix("DepthwiseConv2dNativeBackpropFilter", F::none),
-    matrix("BatchMatMulV2", F::none),
-    normalisation("FusedBatchNormV3"),
-    normalisation("FusedBatchNormGradV3"),
-    OperatorRule{"AvgPool", F::window, 1, 1},
-    from_neither("AddV2"),
-    from_neither("AddN"),
-    from_neither("BiasAdd"),
-    from_neither("GreaterEqual"),
-    from_neither("IsFinite"),
-    from_neither("Select"),
-    from_neither("RandomUniform"),
-    from_input("RealDiv"),
-    from_input("Square"),
-    from_input("SquaredDifference", 2),
-    from_input("Minimum"),
-    from_input("Maximum"),
-    from_output("Relu6"),
-    from_output("Rsqrt", 4),
-    reduction("L2Loss", true),
-    reduction("UnsortedSegmentSum"),
-    reduction("Unique"),
-    OperatorRule{"SparseSoftmaxCrossEntropyWithLogits", F::per_input, 5, 0.5, false, true, false},
-    movement("ConcatV2"),
-    movement("SplitV"),
-    movement("Pack"),
-    movement("Unpack"),
-    movement("Fill"),
-    movement("ZerosLike"),
-    movement("BroadcastTo"),
-    gathering("GatherV2"),
-    gathering("StridedSlice", false),
-    movement("Assign"),
-    from_neither("AssignSub"),
-    movement("ScatterAdd"),
-    movement("ScatterSub"),
-    movement("ApplyGradientDescent"),
-    movement("ApplyMomentum"),
-    movement("ApplyAdam"),
-    movement("SparseApplyMomentum"),
+    {kSource, "VariableV2 Placeholder Const NoOp StopGradient PreventGradient ExpandDims ShapeN "
+        "BroadcastGradientArgs ConcatOffset InvertPermutation FloorMod"},
+    {matrix(F::none), "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative "
+        "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter BatchMatMulV2"},
+    {kNormalisation, "FusedBatchNormV3 FusedBatchNormGradV3"},
+    {OperatorRule{F::window, 1, 1}, "AvgPool"},
+    {kFromNeither, "AddV2 AddN BiasAdd GreaterEqual IsFinite Select RandomUniform"},
+    {from_input(), "RealDiv Square"},
+    {from_input(2), "SquaredDifference"},
+    {from_input(), "Minimum Maximum"},
+    {from_output(), "Relu6"},
+    {from_output(4), "Rsqrt"},
+    {reduction(true), "L2Loss"},
+    {reduction(), "UnsortedSegmentSum Unique"},
+    {OperatorRule{F::per_input, 5, 0.5, false, true, false}, "SparseSoftmaxCrossEntropyWithLogits"},
+    {kMovement, "ConcatV2 SplitV Pack Unpack Fill ZerosLike BroadcastTo"},
+    {gathering(), "GatherV2"},
+    {gathering(false), "StridedSlice"},
+    {kMovement, "Assign"},
+    {kFromNeither, "AssignSub"},
+    {kMovement, "ScatterAdd ScatterSub ApplyGradientDescent ApplyMomentum ApplyAdam SparseApplyMomentum"},
 };
 
-const std::unordered_map<std::string_view, const OperatorRule*>& rule_index() {
+const std::unordered_map<std::string_view, OperatorRule>& rule_index() {
   static const auto index = [] {
-    std::unordered_map<std::string_view, const OperatorRule*> made;
-    for (const auto& rule : kRules) made.emplace(rule.type, &rule);
+    std::unordered_map<std::string_view, OperatorRule> made;
+    for (auto [rule, types] : kRules)
+      for (const auto type : words_of(types)) made.emplace(rule.type = type, rule);
     return made;
   }();
   return index;
@@ -257,7 +127,7 @@ const OperatorRule* find_rule(std::string_view type) {
   auto found = index.find(type);
   if (found == index.end() && type.ends_with("Grad"))
     found = index.find(type.substr(0, type.size() - 4));
-  return found == index.end() ? nullptr : found->second;
+  return found == index.end() ? nullptr : &found->second;
 }
 
 double elements(std::span<const Tensor* const> tensors, size_t index) {
@@ -381,14 +251,15 @@ bool is_elementwise(const OperatorType& type) {
   const OperatorRule* rule = type.rule();
   return rule && rule->flops == F::per_output && !rule->matrix &&
          std::find(kOverRows.begin(), kOverRows.end(), rule->type) == kOverRows.end() &&
-         std::string_view(rule->type) != "LRN";
+         rule->type != "LRN";
 }
 
 bool has_operator_rule(const OperatorType& type) { return type.rule() != nullptr; }
 
 std::vector<std::string> operator_types() {
   std::vector<std::string> types;
-  for (const auto& rule : kRules) types.emplace_back(rule.type);
+  for (const auto& [rule, names] : kRules)
+    for (const auto name : words_of(names)) types.emplace_back(name);
   return types;
 }
 

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/types.h"
@@ -26,7 +27,6 @@ class Graph;
 ///     h, c;
 ///   - `Update`: an optimiser step; and TensorFlow's types (scripts/studies/tensorflow).
 struct OperatorRule {
-  const char* type;
   enum class Flops : uint8_t {
     none,         ///< moves data only
     per_output,   ///< `factor` per output element
@@ -47,6 +47,7 @@ struct OperatorRule {
   bool view = false;  ///< takes no time: a data source, a reshape, or shape arithmetic on the host
   bool passes = false;   ///< passes the gradient of its output to its inputs unmodified
   bool gathers = false;  ///< reads only as many bytes of inputs and weights as it writes
+  std::string_view type = {};
 };
 
 /// The rule of an operator type. Types without one are element-wise: one FLOP per output element,

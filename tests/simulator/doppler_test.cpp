@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/instances/doppler.h"
+#include "formats/read_model.h"
 #include "simulator/bounds.h"
 #include "simulator/simulator.h"
 #include "support/cases.h"
@@ -224,7 +225,7 @@ TEST_CASE("doppler's makespans of its authors' simulator" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(folder + "expected.json"));
   int compared = 0;
   for (const auto& [name, facts] : expected["graphs"].items()) {
-    const auto graph = std::make_shared<const Graph>(read_doppler(folder + name + ".txt"));
+    const auto graph = std::make_shared<const Graph>(read_model(folder + name + ".txt").graph);
     CHECK(graph->operator_count() == facts["nodes"].get<int>());
     CHECK(graph->edge_count() == facts["edges"].get<int>());
     const int devices = facts["devices"];

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "formats/instances/pipedream.h"
+#include "formats/read_model.h"
 #include "graph/training.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
@@ -23,7 +23,7 @@ const std::string kInstances = test::shared_data();
 
 TEST_CASE("compat mode by hand: a pause after every operator, transfers that overlap with work") {
   const auto graph = std::make_shared<const Graph>(
-      fold_backward(read_pipedream(test::data("profiles/small.graph.txt"))));
+      fold_backward(read_model(test::data("profiles/small.graph.txt")).graph));
   const auto step_time_us = [&](int devices, std::vector<int32_t> placement, int64_t transfers) {
     const Problem problem(graph, test::uniform_cluster(devices, 7600e6, 0),
                           SimulationRules::placeto());
@@ -46,7 +46,7 @@ TEST_CASE("compat mode gives the published simulator's step times on real profil
     const auto expected = nlohmann::json::parse(
         read_file(fmt::format("{}/placeto-sim/{}.expected.json", kInstances, name)));
     const auto graph = std::make_shared<const Graph>(
-        fold_backward(read_pipedream(fmt::format("{}/pipedream/{}.graph.txt", kInstances, name))));
+        fold_backward(read_model(fmt::format("{}/pipedream/{}.graph.txt", kInstances, name)).graph));
     std::vector<size_t> file_order(static_cast<size_t>(graph->operator_count()));
     for (int32_t o = 0; o < graph->operator_count(); ++o)
       file_order[static_cast<size_t>(

@@ -1,11 +1,9 @@
 #include "formats/instances/doppler.h"
 
 #include <charconv>
-#include <filesystem>
 #include <map>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace trinity {
 namespace {
@@ -198,11 +196,6 @@ bool is_doppler(std::string_view text) {
 Graph parse_doppler(const std::string& text, const std::string& source,
                     const std::string& graph_name) {
   return DopplerReader(source, graph_name).read(text);
-}
-
-Graph read_doppler(const std::string& path) {
-  const auto name = std::filesystem::path(path).filename().string();
-  return parse_doppler(read_file(path), path, name.substr(0, name.find('.')));
 }
 
 }  // namespace trinity

@@ -6,7 +6,7 @@
 
 namespace trinity {
 
-/// Reads a graph of Doppler (compute_graph/*.txt) as a whole step. Lines: the number of nodes,
+/// Reads the text of a graph of Doppler (compute_graph/*.txt) as a whole step. Lines: the number of nodes,
 /// inputs included; a list whose length is the number of inputs (which are not operators); the
 /// sources of all edges; their targets; then one line `compute,communication` per operator, in the
 /// time unit of Doppler's simulator, which is a nanosecond here. Lists are runs of digits separated
@@ -18,10 +18,8 @@ namespace trinity {
 /// counts operators from 1; `input_positions` are the edge numbers, from 1, of an operator's
 /// inputs: the order that the simulation rules follow (simulator/published_engines.cpp).
 ///
-/// Throws FileError with file, line and expectation for malformed input, and for cycles.
-Graph read_doppler(const std::string& path);
-
-/// The same from text; `source` is the file name in errors.
+/// Throws FileError with file, line and expectation for malformed input, and for cycles. `source` is the file name in
+/// errors.
 Graph parse_doppler(const std::string& text, const std::string& source,
                     const std::string& graph_name);
 

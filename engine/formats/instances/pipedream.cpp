@@ -1,50 +1,38 @@
 #include "formats/instances/pipedream.h"
 
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/words.h"
 
 namespace trinity {
 namespace {
 
 /// Layer names of PyTorch and TensorFlow, in lower case without numbers, and the corresponding ONNX
 /// types.
-constexpr std::array<std::pair<std::string_view, const char*>, 27> kTypes = {{
-    {"conv2d", "Conv"},
-    {"1x1", "Conv"},
-    {"prev_1x1", "Conv"},
-    {"batchnorm2d", "BatchNormalization"},
-    {"relu", "Relu"},
-    {"linear", "Gemm"},
-    {"fc", "Gemm"},
-    {"classifier", "Gemm"},
-    {"prediction", "Gemm"},
-    {"avgpool2d", "AveragePool"},
-    {"adaptiveavgpool2d", "GlobalAveragePool"},
-    {"maxpool2d", "MaxPool"},
-    {"embedding", "Gather"},
-    {"embed-token", "Gather"},
-    {"embed-token-dropout", "Dropout"},
-    {"embed-segment-one_hot", "OneHot"},
-    {"dropout", "Dropout"},
-    {"view", "Reshape"},
-    {"reshape_input", "Reshape"},
-    {"size", "Shape"},
-    {"lstm", "LSTM"},
-    {"emubidirlstm", "LSTM"},
-    {"recurrentattention", "LSTM"},
-    {"add", "Add"},
-    {"concat", "Concat"},
-    {"softmax_loss", "SoftmaxCrossEntropyLoss"},
-    {"__getitem__", "Identity"},
-}};
+const auto kTypes = by_word<const char*>({
+    {"Conv", "conv2d 1x1 prev_1x1"},
+    {"BatchNormalization", "batchnorm2d"},
+    {"Relu", "relu"},
+    {"Gemm", "linear fc classifier prediction"},
+    {"AveragePool", "avgpool2d"},
+    {"GlobalAveragePool", "adaptiveavgpool2d"},
+    {"MaxPool", "maxpool2d"},
+    {"Gather", "embedding embed-token"},
+    {"Dropout", "embed-token-dropout dropout"},
+    {"OneHot", "embed-segment-one_hot"},
+    {"Reshape", "view reshape_input"},
+    {"Shape", "size"},
+    {"LSTM", "lstm emubidirlstm recurrentattention"},
+    {"Add", "add"},
+    {"Concat", "concat"},
+    {"SoftmaxCrossEntropyLoss", "softmax_loss"},
+    {"Identity", "__getitem__"},
+});
 
 /// The type of a layer: the last part of a path ("cell_3/Relu_1"), without counters ("layer_17",
 /// "Conv2d_1_2"), so that equal layers have one type.
@@ -56,9 +44,8 @@ std::string operator_type(std::string_view description) {
   const auto known = [](std::string_view word) -> const char* {
     std::string lower(word);
     for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    for (const auto& [layer, type] : kTypes)
-      if (lower == layer) return type;
-    return nullptr;
+    const auto found = kTypes.find(lower);
+    return found == kTypes.end() ? nullptr : found->second;
   };
   if (const char* type = known(name)) return type;
   const auto end = name.find_last_not_of("0123456789_");
@@ -235,11 +222,6 @@ Graph parse_pipedream(const std::string& text, const std::string& source,
     throw FileError("{}:1: the text is in UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)", source);
   const bool has_mark = text.starts_with("\xEF\xBB\xBF");
   return PipedreamReader(source, graph_name).read(has_mark ? text.substr(3) : text);
-}
-
-Graph read_pipedream(const std::string& path) {
-  const auto name = std::filesystem::path(path).filename().string();
-  return parse_pipedream(read_file(path), path, name.substr(0, name.find('.')));
 }
 
 }  // namespace trinity

@@ -21,22 +21,10 @@ constexpr int64_t kMaxBytes = int64_t{1} << 50;  // GraphBuilder's limit per ten
 constexpr int64_t kMaxExtent = int64_t{1} << 50;
 
 constexpr const char* kFileFields[] = {"format", "version", "name", "operators", "collectives"};
-constexpr const char* kOperatorFields[] = {"name",
-                                           "type",
-                                           "phase",
-                                           "inputs",
-                                           "outputs",
-                                           "attributes",
-                                           "parameters",
-                                           "flops",
-                                           "unit",
-                                           "traffic_bytes",
-                                           "measured_time_s",
-                                           "measured_backward_time_s",
-                                           "forward",
-                                           "parameter_bytes",
-                                           "persistent_bytes",
-                                           "workspace_bytes"};
+constexpr const char* kOperatorFields[] = {
+    "name", "type", "phase", "inputs", "outputs", "attributes", "parameters", "flops", "unit",
+    "traffic_bytes", "measured_time_s", "measured_backward_time_s", "forward", "parameter_bytes",
+    "persistent_bytes", "workspace_bytes"};
 constexpr const char* kOutputFields[] = {"name", "shape", "dtype", "bytes", "gradient"};
 constexpr const char* kParameterFields[] = {"name", "shape", "dtype", "trainable"};
 constexpr const char* kCollectiveFields[] = {"name", "kind", "algorithm", "bytes", "members"};

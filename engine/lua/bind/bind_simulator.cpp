@@ -240,8 +240,8 @@ void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedB
 }
 
 auto traffic_of(const Traffic& traffic) {
-  return record("kind", traffic.send ? "send" : choice_name(traffic.kind), "phase", traffic.phase, "group", traffic.group + 1, "bytes", traffic.bytes, "count", traffic.count, "devices",
-                from_1(traffic.devices));
+  return record("kind", traffic.send ? "send" : choice_name(traffic.kind), "phase", traffic.phase, "group",
+                traffic.group + 1, "bytes", traffic.bytes, "count", traffic.count, "devices", from_1(traffic.devices));
 }
 
 /// timeline:breakdown(groups or nil) -> list of devices, list of traffic
@@ -309,7 +309,8 @@ std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& own
 
 std::map<std::string, int64_t> named(const OwnedBytes& owned) {
   std::map<std::string, int64_t> bytes;
-  for (size_t owner = 0; owner < kMemoryOwners; ++owner) bytes[choice_name(static_cast<MemoryOwner>(owner))] = owned[owner];
+  for (size_t owner = 0; owner < kMemoryOwners; ++owner)
+    bytes[choice_name(static_cast<MemoryOwner>(owner))] = owned[owner];
   return bytes;
 }
 

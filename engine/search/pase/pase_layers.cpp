@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -12,38 +13,16 @@ namespace {
 
 LayerKind kind_of(std::string_view type) {
   using K = LayerKind;
-  static const std::map<std::string_view, K> kinds = {
-      {"Conv", K::product},
-      {"Gemm", K::product},
-      {"MatMul", K::product},
-      {"Einsum", K::product},
-      {"Gather", K::product},
-      {"MaxPool", K::pooling},
-      {"AveragePool", K::pooling},
-      {"BatchNormalization", K::normalisation},
-      {"LayerNormalization", K::normalisation},
-      {"RMSNormalization", K::normalisation},
-      {"GlobalAveragePool", K::mean},
-      {"GlobalMaxPool", K::mean},
-      {"ReduceMean", K::mean},
-      {"ReduceSum", K::mean},
-      {"ReduceMax", K::mean},
-      {"ReduceL2", K::mean},
-      {"Softmax", K::softmax},
-      {"LogSoftmax", K::softmax},
-      {"SoftmaxCrossEntropyLoss", K::loss},
-      {"LSTM", K::lstm},
-      {"Concat", K::movement},
-      {"Split", K::movement},
-      {"Slice", K::movement},
-      {"Pad", K::movement},
-      {"Expand", K::movement},
-      {"Transpose", K::movement},
-      {"Reshape", K::movement},
-      {"Flatten", K::movement},
-      {"Squeeze", K::movement},
-      {"Unsqueeze", K::movement},
-  };
+  static const auto kinds = by_word<K>({
+      {K::product, "Conv Gemm MatMul Einsum Gather"},
+      {K::pooling, "MaxPool AveragePool"},
+      {K::normalisation, "BatchNormalization LayerNormalization RMSNormalization"},
+      {K::mean, "GlobalAveragePool GlobalMaxPool ReduceMean ReduceSum ReduceMax ReduceL2"},
+      {K::softmax, "Softmax LogSoftmax"},
+      {K::loss, "SoftmaxCrossEntropyLoss"},
+      {K::lstm, "LSTM"},
+      {K::movement, "Concat Split Slice Pad Expand Transpose Reshape Flatten Squeeze Unsqueeze"},
+  });
   const auto found = kinds.find(type);
   return found == kinds.end() ? K::elementwise : found->second;
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "formats/instances/pipedream.h"
+#include "formats/read_model.h"
 #include "support/shared_data.h"
 
 using namespace trinity;
@@ -90,11 +91,9 @@ TEST_CASE("profiles take the time that PipeDream's own optimizer finds for one m
       std::string model = result.at("model");
       if (!models.insert(model).second) continue;
       if (const auto at = model.find("_compressed"); at != std::string::npos) model.resize(at);
-      const auto file =
-          kData + folder + "/" + model + (folder == "/dapple" ? "" : ".graph") + ".txt";
+      const auto file = kData + folder + "/" + model + (folder == "/dapple" ? ".txt" : ".graph.txt");
       CAPTURE(model);
-      CHECK(time_s(read_pipedream(file)) ==
-            doctest::Approx(result.at("total").get<double>()).epsilon(1e-6));
+      CHECK(time_s(read_model(file).graph) == doctest::Approx(result.at("total").get<double>()).epsilon(1e-6));
     }
   }
   CHECK(models.size() == 14);
