@@ -12,9 +12,7 @@ namespace {
 /// Over the first `samples` rows: number of labels with the largest logit, and number of labels.
 std::pair<int64_t, int64_t> count_right(const at::Tensor& logits, const at::Tensor& labels,
                                         int64_t samples) {
-  const bool second =
-      labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
-  const auto found = logits.argmax(second ? 1 : -1).reshape(labels.sizes());
+  const auto found = logits.argmax(has_classes_second(logits, labels) ? 1 : -1).reshape(labels.sizes());
   const auto right = found.eq(labels).narrow(0, 0, samples);
   return {right.sum().item<int64_t>(), right.numel()};
 }

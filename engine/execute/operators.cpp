@@ -58,9 +58,7 @@ at::Tensor bundle(const Operators::Tensors& parts) {
 /// The classes of a part of split logits.
 Classes classes_of(const Operator& loss, const at::Tensor& logits, const at::Tensor& labels) {
   const auto begin = list_attribute(loss, "input_begin");
-  const bool second =
-      labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
-  const int64_t first = begin.empty() ? 0 : second ? begin.at(1) : begin.back();
+  const int64_t first = begin.empty() ? 0 : has_classes_second(logits, labels) ? begin.at(1) : begin.back();
   return {first, integer_attribute(loss.attributes, "classes", first + logits.numel())};
 }
 

@@ -64,9 +64,7 @@ int64_t Weights::elements(int32_t op) const {
   int64_t sum = 0;
   for (size_t i = 0; i < graph_.op(op).parameters.size(); ++i) {
     if (!graph_.op(op).parameters[i].trainable) continue;
-    int64_t count = 1;
-    for (const int64_t extent : shape(op, i)) count *= extent;
-    sum += count;
+    sum += c10::multiply_integers(shape(op, i));
   }
   return sum;
 }
@@ -117,8 +115,7 @@ Weights::Tensors Weights::unbundle(int32_t op, const at::Tensor& bundle) const {
   int64_t begin = 0;
   for (size_t i = 0; i < graph_.op(op).parameters.size(); ++i) {
     const auto shape_of = shape(op, i);
-    int64_t count = 1;
-    for (const int64_t extent : shape_of) count *= extent;
+    const int64_t count = c10::multiply_integers(shape_of);
     auto weight = bundle.narrow(0, begin, count).view(shape_of).detach();
     weight.requires_grad_();
     result.push_back(std::move(weight));
@@ -279,8 +276,7 @@ void Weights::collect(const Select& select, const std::string& suffix,
         whole = at::zeros(at_whole.empty() ? block
                                            : list_attribute(of, fmt::format("weight{}_whole", i)),
                           bundle.options());
-      int64_t count = 1;
-      for (const int64_t extent : block) count *= extent;
+      const int64_t count = c10::multiply_integers(block);
       const auto own = block_of(whole, at_whole, block);
       own.copy_(block_of(bundle.narrow(0, begin, count).view(block),
                          std::vector<int64_t>(at_whole.size(), 0), own.sizes()));

@@ -83,8 +83,7 @@ struct Rows {
   at::Tensor logits, numbers, inside;
 
   Rows(const at::Tensor& x, const at::Tensor& labels, const Classes& classes) {
-    const bool second = labels.dim() > 1 && x.dim() == labels.dim() + 1 && x.size(1) != labels.size(1);
-    const at::Tensor rows = second ? x.movedim(1, -1) : x;
+    const at::Tensor rows = has_classes_second(x, labels) ? x.movedim(1, -1) : x;
     logits = rows.reshape({-1, rows.size(-1)});
     const int64_t known = std::max<int64_t>(0, classes.all - classes.first);
     if (known < logits.size(1)) {
@@ -154,9 +153,7 @@ at::Tensor loss_gradient(const at::Tensor& logits, const at::Tensor& labels, con
   gradient.scatter_add_(1, rows.numbers,
                         rows.inside.to(gradient.scalar_type()).neg_().unsqueeze(1));
   gradient.mul_(scale / static_cast<double>(gradient.size(0)));
-  const bool second =
-      labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
-  if (!second) return gradient.reshape(logits.sizes());
+  if (!has_classes_second(logits, labels)) return gradient.reshape(logits.sizes());
   auto shape = logits.movedim(1, -1).sizes().vec();
   return gradient.reshape(shape).movedim(-1, 1).contiguous();
 }

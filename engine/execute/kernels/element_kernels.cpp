@@ -22,6 +22,29 @@ Tensors folded(const KernelCall& call) {
   return fold(call, combine);
 }
 
+/// The same in the shape of the output.
+template <auto combine>
+Tensors expanded(const KernelCall& call) {
+  return {fold(call, combine)[0].expand(call.output_shape()).contiguous()};
+}
+
+/// A function of the first argument alone.
+template <auto apply>
+Tensors mapped(const KernelCall& call) {
+  return {apply(call.argument(0))};
+}
+
+/// The second argument, or a scalar zero.
+Tensor second(const KernelCall& call) {
+  return call.has_argument(1) ? call.argument(1) : at::zeros({}, call.argument(0).options());
+}
+
+/// A comparison of two arguments.
+template <auto compare>
+Tensors compared(const KernelCall& call) {
+  return {compare(call.argument(0), second(call))};
+}
+
 /// The sum from left to right. From the third term on it is in place if no gradient is needed, so
 /// gradient sums hold only one tensor in addition to their terms.
 Tensors sum_of(const KernelCall& call) {
@@ -33,11 +56,6 @@ Tensors sum_of(const KernelCall& call) {
     result = own ? result.add_(next) : result + next;
   }
   return {result};
-}
-
-/// The second argument, or a scalar zero.
-Tensor second(const KernelCall& call) {
-  return call.has_argument(1) ? call.argument(1) : at::zeros({}, call.argument(0).options());
 }
 
 Tensors power(const KernelCall& call) {
@@ -130,123 +148,73 @@ Tensors local_response_normalization(const KernelCall& call) {
 }
 
 Tensors instance_normalization(const KernelCall& call) {
-  const auto argument = [&](size_t i) {
-    return call.has_argument(i) ? call.argument(i) : Tensor();
-  };
-  return {at::instance_norm(call.argument(0), argument(1), argument(2), {}, {}, true, 0,
+  return {at::instance_norm(call.argument(0), call.optional(1), call.optional(2), {}, {}, true, 0,
                             call.number("epsilon", 1e-5), false)};
 }
 
 Tensors group_normalization(const KernelCall& call) {
-  const auto argument = [&](size_t i) {
-    return call.has_argument(i) ? call.argument(i) : Tensor();
-  };
-  return {at::group_norm(call.argument(0), call.integer("num_groups", 1), argument(1), argument(2),
+  return {at::group_norm(call.argument(0), call.integer("num_groups", 1), call.optional(1), call.optional(2),
                          call.number("epsilon", 1e-5), false)};
 }
 
-void add_arithmetic(KernelTable& table) {
-  table["Add"] = table["Sum"] = sum_of;
-  table["Sub"] = folded<[](const Tensor& a, const Tensor& b) { return a - b; }>;
-  table["Mul"] = folded<[](const Tensor& a, const Tensor& b) { return a * b; }>;
-  table["Div"] = folded<[](const Tensor& a, const Tensor& b) { return a / b; }>;
-  table["Min"] = folded<[](const Tensor& a, const Tensor& b) { return at::minimum(a, b); }>;
-  table["Max"] = folded<[](const Tensor& a, const Tensor& b) { return at::maximum(a, b); }>;
-  table["Mean"] = [](const KernelCall& c) {
-    const auto sum = fold(c, [](const Tensor& a, const Tensor& b) { return a + b; });
-    return Tensors{sum[0] / static_cast<double>(c.argument_count())};
-  };
-  table["Pow"] = power;
-  table["Clip"] = clip;
-  table["CumSum"] = cumulative_sum;
+Tensors mean(const KernelCall& call) {
+  const auto sum = fold(call, [](const Tensor& a, const Tensor& b) { return a + b; });
+  return {sum[0] / static_cast<double>(call.argument_count())};
 }
 
-void add_logic(KernelTable& table) {
-  table["Equal"] = [](const KernelCall& c) { return Tensors{c.argument(0) == second(c)}; };
-  table["Greater"] = [](const KernelCall& c) { return Tensors{c.argument(0) > second(c)}; };
-  table["GreaterOrEqual"] = [](const KernelCall& c) { return Tensors{c.argument(0) >= second(c)}; };
-  table["Less"] = [](const KernelCall& c) { return Tensors{c.argument(0) < second(c)}; };
-  table["LessOrEqual"] = [](const KernelCall& c) { return Tensors{c.argument(0) <= second(c)}; };
-  table["And"] = [](const KernelCall& c) {
-    const auto all =
-        fold(c, [](const Tensor& a, const Tensor& b) { return at::logical_and(a, b); });
-    return Tensors{all[0].expand(c.output_shape()).contiguous()};
-  };
-  table["Or"] = [](const KernelCall& c) {
-    const auto any = fold(c, [](const Tensor& a, const Tensor& b) { return at::logical_or(a, b); });
-    return Tensors{any[0].expand(c.output_shape()).contiguous()};
-  };
-  table["Not"] = [](const KernelCall& c) { return Tensors{at::logical_not(c.argument(0))}; };
-  table["IsNaN"] = [](const KernelCall& c) { return Tensors{at::isnan(c.argument(0))}; };
-  table["Where"] = where;
-  table["Cast"] = cast;
-  table["CastLike"] = [](const KernelCall& c) {
-    return Tensors{c.has_argument(1) ? c.argument(0).to(c.argument(1).scalar_type(), false, true)
-                                     : c.argument(0).clone()};
-  };
+Tensors cast_like(const KernelCall& call) {
+  const Tensor& x = call.argument(0);
+  return {call.has_argument(1) ? x.to(call.argument(1).scalar_type(), false, true) : x.clone()};
 }
 
-void add_functions(KernelTable& table) {
-  table["Abs"] = [](const KernelCall& c) { return Tensors{at::abs(c.argument(0))}; };
-  table["Ceil"] = [](const KernelCall& c) { return Tensors{at::ceil(c.argument(0))}; };
-  table["Cos"] = [](const KernelCall& c) { return Tensors{at::cos(c.argument(0))}; };
-  table["Erf"] = [](const KernelCall& c) { return Tensors{at::erf(c.argument(0))}; };
-  table["Exp"] = [](const KernelCall& c) { return Tensors{at::exp(c.argument(0))}; };
-  table["Floor"] = [](const KernelCall& c) { return Tensors{at::floor(c.argument(0))}; };
-  table["Log"] = [](const KernelCall& c) { return Tensors{at::log(c.argument(0))}; };
-  table["Neg"] = [](const KernelCall& c) { return Tensors{at::neg(c.argument(0))}; };
-  table["Reciprocal"] = [](const KernelCall& c) { return Tensors{at::reciprocal(c.argument(0))}; };
-  table["Round"] = [](const KernelCall& c) { return Tensors{at::round(c.argument(0))}; };
-  table["Sign"] = [](const KernelCall& c) { return Tensors{at::sign(c.argument(0))}; };
-  table["Sin"] = [](const KernelCall& c) { return Tensors{at::sin(c.argument(0))}; };
-  table["Sqrt"] = [](const KernelCall& c) { return Tensors{at::sqrt(c.argument(0))}; };
-}
-
-void add_activations(KernelTable& table) {
-  table["Relu"] = [](const KernelCall& c) { return Tensors{at::relu(c.argument(0))}; };
-  table["Tanh"] = [](const KernelCall& c) { return Tensors{at::tanh(c.argument(0))}; };
-  table["Sigmoid"] = [](const KernelCall& c) { return Tensors{at::sigmoid(c.argument(0))}; };
-  table["Swish"] = [](const KernelCall& c) { return Tensors{at::silu(c.argument(0))}; };
-  table["Gelu"] = [](const KernelCall& c) {
-    return Tensors{at::gelu(c.argument(0), c.text("approximate", "none"))};
-  };
-  table["HardSigmoid"] = hard_sigmoid;
-  table["HardSwish"] = [](const KernelCall& c) { return Tensors{at::hardswish(c.argument(0))}; };
-  table["LeakyRelu"] = [](const KernelCall& c) {
-    return Tensors{at::leaky_relu(c.argument(0), c.number("alpha", 0.01))};
-  };
-  table["Elu"] = [](const KernelCall& c) {
-    return Tensors{at::elu(c.argument(0), c.number("alpha", 1))};
-  };
-  table["Selu"] = [](const KernelCall& c) { return Tensors{at::selu(c.argument(0))}; };
-  table["Softplus"] = [](const KernelCall& c) { return Tensors{at::softplus(c.argument(0))}; };
-  table["Mish"] = [](const KernelCall& c) { return Tensors{at::mish(c.argument(0))}; };
-  table["PRelu"] = [](const KernelCall& c) {
-    const Tensor& x = c.argument(0);
-    return Tensors{at::where(x > 0, x, x * c.argument(1))};
-  };
-  table["LogSoftmax"] = [](const KernelCall& c) {
-    return Tensors{at::log_softmax(c.argument(0), c.integer("axis", -1))};
-  };
+Tensors prelu(const KernelCall& call) {
+  const Tensor& x = call.argument(0);
+  return {at::where(x > 0, x, x * call.argument(1))};
 }
 
 }  // namespace
 
 void add_element_kernels(KernelTable& table) {
-  add_arithmetic(table);
-  add_logic(table);
-  add_functions(table);
-  add_activations(table);
+  table.insert({{"Abs", mapped<at::abs>}, {"Ceil", mapped<at::ceil>}, {"Cos", mapped<at::cos>},
+                {"Erf", mapped<at::erf>}, {"Exp", mapped<at::exp>}, {"Floor", mapped<at::floor>},
+                {"Log", mapped<at::log>}, {"Neg", mapped<at::neg>}, {"Reciprocal", mapped<at::reciprocal>},
+                {"Sign", mapped<at::sign>}, {"Sin", mapped<at::sin>}, {"Sqrt", mapped<at::sqrt>},
+                {"Relu", mapped<at::relu>}, {"Tanh", mapped<at::tanh>}, {"Sigmoid", mapped<at::sigmoid>},
+                {"Swish", mapped<at::silu>}, {"HardSwish", mapped<at::hardswish>}, {"Mish", mapped<at::mish>},
+                {"IsNaN", mapped<at::isnan>}, {"Not", mapped<at::logical_not>}});
+  table.insert({{"Add", sum_of}, {"Sum", sum_of}, {"Mean", mean}, {"Pow", power}, {"Clip", clip},
+                {"CumSum", cumulative_sum}, {"Where", where}, {"Cast", cast}, {"CastLike", cast_like}, {"PRelu", prelu},
+                {"HardSigmoid", hard_sigmoid}, {"ArgMax", arg_max}, {"LRN", local_response_normalization},
+                {"InstanceNormalization", instance_normalization}, {"GroupNormalization", group_normalization}});
+  table["Sub"] = folded<[](const auto& a, const auto& b) { return a - b; }>;
+  table["Mul"] = folded<[](const auto& a, const auto& b) { return a * b; }>;
+  table["Div"] = folded<[](const auto& a, const auto& b) { return a / b; }>;
+  table["Min"] = folded<at::minimum>;
+  table["Max"] = folded<at::maximum>;
+  table["And"] = expanded<at::logical_and>;
+  table["Or"] = expanded<at::logical_or>;
+  table["Equal"] = compared<[](const auto& a, const auto& b) { return a == b; }>;
+  table["Greater"] = compared<[](const auto& a, const auto& b) { return (a > b); }>;
+  table["GreaterOrEqual"] = compared<[](const auto& a, const auto& b) { return (a >= b); }>;
+  table["Less"] = compared<[](const auto& a, const auto& b) { return a < b; }>;
+  table["LessOrEqual"] = compared<[](const auto& a, const auto& b) { return a <= b; }>;
+  table["Round"] = mapped<[](const auto& x) { return at::round(x); }>;
+  table["Selu"] = mapped<[](const auto& x) { return at::selu(x); }>;
+  table["Softplus"] = mapped<[](const auto& x) { return at::softplus(x); }>;
+  table["Gelu"] = [](const KernelCall& c) { return Tensors{at::gelu(c.argument(0), c.text("approximate", "none"))}; };
+  table["LeakyRelu"] = [](const KernelCall& c) {
+    return Tensors{at::leaky_relu(c.argument(0), c.number("alpha", 0.01))};
+  };
+  table["Elu"] = [](const KernelCall& c) { return Tensors{at::elu(c.argument(0), c.number("alpha", 1))}; };
+  table["LogSoftmax"] = [](const KernelCall& c) {
+    return Tensors{at::log_softmax(c.argument(0), c.integer("axis", -1))};
+  };
   table["ReduceSum"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.sum(axes, keep); }>;
   table["ReduceMean"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.mean(axes, keep); }>;
   table["ReduceMax"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.amax(axes, keep); }>;
   table["ReduceMin"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.amin(axes, keep); }>;
   table["ReduceL2"] =
       reduced<[](const auto& x, const Axes& axes, bool keep) { return (x * x).sum(axes, keep).sqrt(); }>;
-  table["ArgMax"] = arg_max;
-  table["LRN"] = local_response_normalization;
-  table["InstanceNormalization"] = instance_normalization;
-  table["GroupNormalization"] = group_normalization;
 }
 
 }  // namespace trinity

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "execute/kernels/recurrent_kernels.h"
 #include "graph/iteration_space.h"
 
 namespace trinity {
@@ -28,6 +27,8 @@ at::Tensor KernelCall::bias(size_t i) const {
   const auto& value = argument(i);
   return integer("term", 0) > 0 ? value - value.detach() : value;
 }
+
+at::Tensor KernelCall::optional(size_t i) const { return has_argument(i) ? argument(i) : at::Tensor(); }
 
 std::vector<at::Tensor> KernelCall::arguments() const {
   std::vector<at::Tensor> all;
@@ -130,7 +131,7 @@ Tensors conv(const KernelCall& call) {
 
 Tensors transposed_conv(const KernelCall& call) {
   const Window window(call);
-  const Tensor bias = call.has_argument(2) ? call.argument(2) : Tensor();
+  const Tensor bias = call.optional(2);
   auto more = call.list("output_padding");
   more.resize(2, 0);
   return {at::conv_transpose2d(call.inputs[0], call.argument(1), bias, window.strides,
@@ -189,7 +190,7 @@ Tensors batch_normalization(const KernelCall& call) {
 Tensors layer_normalization(const KernelCall& call) {
   const Tensor& x = call.argument(0);
   const int64_t axis = call.integer("axis", -1), first = axis < 0 ? axis + x.dim() : axis;
-  const Tensor bias = call.has_argument(2) ? call.argument(2) : Tensor();
+  const Tensor bias = call.optional(2);
   return {at::layer_norm(x, x.sizes().slice(static_cast<size_t>(first)), call.argument(1), bias,
                          call.number("epsilon", 1e-5))};
 }
@@ -266,9 +267,7 @@ struct MeanCrossEntropy : torch::autograd::Function<MeanCrossEntropy> {
 /// The mean over all labels; the class dimension is the one that labels lack.
 Tensors cross_entropy(const KernelCall& call) {
   const Tensor &logits = call.inputs[0], &labels = call.inputs[1];
-  const bool second =
-      labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
-  const Tensor rows = second ? logits.movedim(1, -1) : logits;
+  const Tensor rows = has_classes_second(logits, labels) ? logits.movedim(1, -1) : logits;
   const auto flat = rows.reshape({-1, rows.size(-1)});
   const auto mean = MeanCrossEntropy::apply(flat, labels.reshape({-1})).reshape({1});
   const double share = call.number("mean_share", 1);
@@ -330,44 +329,30 @@ Tensors variable(const KernelCall& call) {
 }
 
 KernelTable make_table() {
-  KernelTable table = {
-      {"Conv", conv},
-      {"ConvTranspose", transposed_conv},
-      {"Gemm", gemm},
-      {"MaxPool", max_pool},
-      {"AveragePool", average_pool},
-      {"GlobalAveragePool", global_average_pool},
-      {"GlobalMaxPool", global_max_pool},
-      {"BatchNormalization", batch_normalization},
-      {"LayerNormalization", layer_normalization},
-      {"RMSNormalization", rms_normalization},
-      {"Softmax", softmax},
-      {"SoftmaxCrossEntropyLoss", cross_entropy},
-      {"Dropout", dropout},
-      {"MatMul", matrix_product},
-      {"Einsum", einsum},
-      {"RotaryEmbedding", rotary_embedding},
-      {"Variable", variable},
-      {"LSTM", lstm_kernel},
-      {"GRU", gru_kernel},
-      {"LSTMCell", lstm_cell_kernel},
-  };
+  KernelTable table = {{"Conv", conv}, {"ConvTranspose", transposed_conv}, {"Gemm", gemm}, {"MaxPool", max_pool},
+                       {"AveragePool", average_pool}, {"GlobalAveragePool", global_average_pool},
+                       {"GlobalMaxPool", global_max_pool}, {"BatchNormalization", batch_normalization},
+                       {"LayerNormalization", layer_normalization}, {"RMSNormalization", rms_normalization},
+                       {"Softmax", softmax}, {"SoftmaxCrossEntropyLoss", cross_entropy}, {"Dropout", dropout},
+                       {"MatMul", matrix_product}, {"Einsum", einsum}, {"RotaryEmbedding", rotary_embedding},
+                       {"Variable", variable}};
   add_attention_kernels(table);
   add_element_kernels(table);
   add_movement_kernels(table);
+  add_recurrent_kernels(table);
   return table;
-}
-
-const KernelTable& table() {
-  static const KernelTable kernels = make_table();
-  return kernels;
 }
 
 }  // namespace
 
+bool has_classes_second(const at::Tensor& logits, const at::Tensor& labels) {
+  return labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
+}
+
 Kernel find_kernel(const std::string& type) {
-  const auto found = table().find(type);
-  return found == table().end() ? nullptr : found->second;
+  static const KernelTable kernels = make_table();
+  const auto found = kernels.find(type);
+  return found == kernels.end() ? nullptr : found->second;
 }
 
 }  // namespace trinity

@@ -31,6 +31,7 @@ struct KernelCall {
   /// Argument `i` as a bias: zero in parts that write further terms of one sum, but with a
   /// gradient.
   at::Tensor bias(size_t i) const;
+  at::Tensor optional(size_t i) const;  ///< argument `i`; undefined if there is none
   std::vector<at::Tensor> arguments() const;
   const std::vector<int64_t>& output_shape(size_t i = 0) const;
   int64_t integer(const char* attribute, int64_t fallback) const;
@@ -50,6 +51,9 @@ Kernel find_kernel(const std::string& type);
 /// all but the nearest `window` (0: no limit).
 at::Tensor unseen_keys(const at::Tensor& positions, int64_t keys, int64_t window);
 
+/// True if logits of a loss have their classes along the second dimension, not the last.
+bool has_classes_second(const at::Tensor& logits, const at::Tensor& labels);
+
 using KernelTable = std::map<std::string, Kernel>;
 /// Element-wise arithmetic, comparisons, activations, and reductions.
 void add_element_kernels(KernelTable& table);
@@ -57,5 +61,7 @@ void add_element_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 /// Reshapes, slices and selections.
 void add_movement_kernels(KernelTable& table);
+/// LSTM and GRU over all steps, and one step of an LSTM.
+void add_recurrent_kernels(KernelTable& table);
 
 }  // namespace trinity

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "execute/kernels/kernels.h"
@@ -120,9 +119,8 @@ Tensors gather(const KernelCall& call) {
   const Tensor& data = call.parameters.empty() ? call.inputs[0] : call.parameters[0];
   const bool has_numbers = own || call.inputs.size() > 1;
   const int64_t given = call.integer("axis", 0), axis = given < 0 ? given + data.dim() : given;
-  const int64_t rows = std::accumulate(call.output_shape().begin(), call.output_shape().end(),
-                                       int64_t{1}, std::multiplies<>()) *
-                       data.size(axis) / std::max<int64_t>(1, data.numel());
+  const int64_t rows =
+      c10::multiply_integers(call.output_shape()) * data.size(axis) / std::max<int64_t>(1, data.numel());
   const Tensor numbers = !has_numbers ? at::zeros({rows}, data.options().dtype(at::kLong))
                          : own        ? call.inputs[0]
                                       : call.inputs[1];
@@ -139,8 +137,7 @@ Tensors gather_nd(const KernelCall& call) {
     (argument.is_floating_point() || !data ? data : numbers) = &argument;
   if (data == nullptr) throw Error("GatherND: expected a data input, got none");
   if (!numbers) {
-    int64_t rows = 1;
-    for (const int64_t extent : call.output_shape()) rows *= extent;
+    const int64_t rows = c10::multiply_integers(call.output_shape());
     const auto flat = data->reshape({-1});
     const auto first = at::arange(rows, data->options().dtype(at::kLong));
     return {select_rows(flat, 0, first.remainder(flat.numel())).reshape(call.output_shape())};
@@ -233,23 +230,10 @@ Tensors constant(const KernelCall& call) {
 void add_movement_kernels(KernelTable& table) {
   for (const char* type : {"Reshape", "Flatten", "Identity", "Squeeze", "Unsqueeze"})
     table[type] = reshape;
-  table["Transpose"] = transpose;
-  table["Expand"] = expand;
-  table["Concat"] = concat;
-  table["Slice"] = slice;
-  table["Split"] = split;
-  table["Pad"] = pad;
-  table["Gather"] = gather;
-  table["GatherND"] = gather_nd;
-  table["GatherElements"] = gather_elements;
-  table["ScatterND"] = scatter_nd;
-  table["OneHot"] = one_hot;
-  table["TopK"] = top_k;
-  table["Resize"] = resize;
-  table["Tile"] = tile;
-  table["DepthToSpace"] = depth_to_space;
-  table["Trilu"] = triangle;
-  table["Constant"] = constant;
+  table.insert({{"Transpose", transpose}, {"Expand", expand}, {"Concat", concat}, {"Slice", slice}, {"Split", split},
+                {"Pad", pad}, {"Gather", gather}, {"GatherND", gather_nd}, {"GatherElements", gather_elements},
+                {"ScatterND", scatter_nd}, {"OneHot", one_hot}, {"TopK", top_k}, {"Resize", resize}, {"Tile", tile},
+                {"DepthToSpace", depth_to_space}, {"Trilu", triangle}, {"Constant", constant}});
 }
 
 }  // namespace trinity

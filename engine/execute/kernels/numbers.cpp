@@ -60,9 +60,7 @@ at::Tensor drawn_mask(at::IntArrayRef shape, const std::vector<int64_t>& begin,
   auto* numbers = mask.data_ptr<float>();
   const int64_t count = mask.numel(), row = shape.empty() ? 1 : shape.back();
   const auto all = whole.empty() ? shape.vec() : whole;
-  int64_t elements = 1;
-  for (const int64_t extent : all) elements *= extent;
-  const uint64_t first = key + static_cast<uint64_t>(batch * elements);
+  const uint64_t first = key + static_cast<uint64_t>(batch * c10::multiply_integers(all));
   const auto least = static_cast<uint64_t>(keep * static_cast<double>(uint64_t{1} << 40));
   std::vector<int64_t> at(shape.size(), 0);
   StopPoll poll;

@@ -1,4 +1,4 @@
-#include "execute/kernels/recurrent_kernels.h"
+#include "execute/kernels/kernels.h"
 
 namespace trinity {
 namespace {
@@ -14,8 +14,8 @@ State step(const at::Tensor& gates, const at::Tensor& c_before) {
   return {o * at::tanh(c), c};
 }
 
-}  // namespace
-
+/// One LSTM step: x [N, I], h [N, H], c [N, H], weight [I + H, 4 H], bias [4 H] to h, c; gates in
+/// the order i, o, f, c as in ONNX's LSTM.
 std::vector<at::Tensor> lstm_cell_kernel(const KernelCall& call) {
   const auto joined = at::cat({call.argument(0), call.argument(1)}, 1);
   auto gates = at::matmul(joined, call.argument(3));
@@ -24,6 +24,8 @@ std::vector<at::Tensor> lstm_cell_kernel(const KernelCall& call) {
   return {next.h, next.c};
 }
 
+/// ONNX's LSTM with one or two directions: X, W [D, 4H, I], R [D, 4H, H], B [D, 8H] to Y and the
+/// last h and c; layout 1 has the batch first.
 std::vector<at::Tensor> lstm_kernel(const KernelCall& call) {
   const bool batch_first = call.integer("layout", 0) == 1;
   const at::Tensor x = batch_first ? call.inputs[0].transpose(0, 1) : call.inputs[0];
@@ -53,6 +55,8 @@ std::vector<at::Tensor> lstm_kernel(const KernelCall& call) {
           c.transpose(0, 1).contiguous()};
 }
 
+/// ONNX's GRU with one or two directions: X, W [D, 3H, I], R [D, 3H, H], B [D, 6H] to Y and the
+/// last h; gates in the order z, r, h.
 std::vector<at::Tensor> gru_kernel(const KernelCall& call) {
   const bool batch_first = call.integer("layout", 0) == 1;
   const bool linear_first = call.integer("linear_before_reset", 0) != 0;
@@ -86,6 +90,12 @@ std::vector<at::Tensor> gru_kernel(const KernelCall& call) {
   const auto y = at::stack(outputs, 1), h = at::stack(last, 0);
   if (!batch_first) return {y, h};
   return {y.permute({2, 0, 1, 3}).contiguous(), h.transpose(0, 1).contiguous()};
+}
+
+}  // namespace
+
+void add_recurrent_kernels(KernelTable& table) {
+  table.insert({{"LSTM", lstm_kernel}, {"GRU", gru_kernel}, {"LSTMCell", lstm_cell_kernel}});
 }
 
 }  // namespace trinity
