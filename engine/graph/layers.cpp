@@ -141,23 +141,4 @@ bool chooses_experts(const Graph& graph, int32_t op) {
   });
 }
 
-bool same_work(const Operator& a, const Operator& b) {
-  const auto same = [](const Parameter& x, const Parameter& y) {
-    return x.shape == y.shape && x.dtype == y.dtype && x.trainable == y.trainable;
-  };
-  return a.type == b.type && a.phase == b.phase && a.attributes == b.attributes &&
-         std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
-                    b.parameters.end(), same) &&
-         a.flops == b.flops && a.traffic_bytes == b.traffic_bytes &&
-         a.measured_time_s == b.measured_time_s &&
-         a.measured_backward_time_s == b.measured_backward_time_s &&
-         (a.stated == b.stated || (a.stated && b.stated && *a.stated == *b.stated)) &&
-         a.extra_parameter_bytes == b.extra_parameter_bytes &&
-         a.persistent_bytes == b.persistent_bytes && a.workspace_bytes == b.workspace_bytes;
-}
-
-bool same_tensor(const Tensor& a, const Tensor& b) {
-  return a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes && a.gradient == b.gradient;
-}
-
 }  // namespace trinity

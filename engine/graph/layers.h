@@ -38,10 +38,4 @@ std::vector<bool> attention_core(const Graph& graph, const Layers& layers);
 /// a softmax or sigmoid.
 bool chooses_experts(const Graph& graph, int32_t op);
 
-/// True if operators are equal in everything that costs and memory depend on, apart from names,
-/// inputs, outputs and collectives.
-bool same_work(const Operator& a, const Operator& b);
-/// True if tensors are equal apart from names and producers.
-bool same_tensor(const Tensor& a, const Tensor& b);
-
 }  // namespace trinity

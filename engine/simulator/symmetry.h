@@ -85,7 +85,6 @@ class SymmetryPricer {
   /// The cached structure; a new one is built in the form that the strategy's mesh will run.
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   std::shared_ptr<const SymmetrySearch> find(const ReplicaLanes& lanes, const Mesh& mesh);
-  LoweredReplica all_lanes(const Parallelism& given) const;
 
   std::shared_ptr<Bound> bound(const Strategy& strategy);
   // These need the structure's lock:

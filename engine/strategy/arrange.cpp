@@ -69,8 +69,8 @@ bool copies_are_alike(const Parallelism& given) {
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
   if (!strategy.parallelism) {
-    Arrangement same{made.rank, made.home, strategy.schedule};
-    same.schedule.stage = made.stage;
+    Arrangement same{made.each(&OperatorRole::device), made.home, strategy.schedule};
+    if (!same.schedule.stage.empty()) same.schedule.stage = made.each(&OperatorRole::stage);
     return same;
   }
   const auto& given = *strategy.parallelism;
@@ -86,11 +86,11 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
                    [&](int32_t r) { return device[r]; });
     return devices;
   };
-  Arrangement result{placed(made.rank), placed(made.home), {}};
+  Arrangement result{placed(made.each(&OperatorRole::device)), placed(made.home), {}};
   result.schedule.name = given.tasks.empty() ? choice_name(schedule_of(given)) : given.schedule;
   result.schedule.tasks = given.tasks;
   result.schedule.micro_batches = given.micro_batches;
-  result.schedule.stage = made.stage;
+  result.schedule.stage = made.each(&OperatorRole::stage);
   if (!made.turn.empty()) {
     result.schedule.name = kRoundRobin;
     result.schedule.stage = made.turn;
@@ -98,35 +98,18 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
   return result;
 }
 
-LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices) {
-  std::vector<bool> keep;
-  for (const auto& role : replica.roles) keep.push_back(devices[role.device]);
-  auto part = subgraph(replica.graph, keep);
-  LoweredReplica result{{std::move(part.graph), {}}, replica};
-  for (const int32_t op : part.origin) result.roles.push_back(replica.roles[op]);
-  for (const int32_t collective : part.collective) {
-    result.collective.push_back(replica.collective[collective]);
-    if (!replica.joined.empty()) result.joined.push_back(replica.joined[collective]);
-  }
-  return result;
-}
-
-LoweredGraph kept(const LoweredGraph& copies, const std::vector<bool>& operators) {
-  auto part = subgraph(copies.graph, operators);
-  LoweredGraph result;
-  result.graph = std::move(part.graph);
-  result.home = copies.home;
-  result.layers = copies.layers;
-  result.pipeline = copies.pipeline;
-  using List = std::vector<int32_t> LoweredGraph::*;
-  for (const List list : {&LoweredGraph::origin, &LoweredGraph::stage, &LoweredGraph::rank, &LoweredGraph::layer,
-                          &LoweredGraph::turn})
-    for (const int32_t op : part.origin)
-      if (!(copies.*list).empty()) (result.*list).push_back((copies.*list)[at(op)]);
-  for (const int32_t collective : part.collective) {
-    result.collective.push_back(copies.collective[at(collective)]);
-    result.among.push_back(copies.among[at(collective)]);
-  }
+LoweredGraph kept(const LoweredGraph& whole, const std::vector<bool>& operators) {
+  auto part = subgraph(whole.graph, operators);
+  LoweredGraph result{{std::move(part.graph), {}}, whole};
+  const auto take = [](auto& list, const auto& all, const std::vector<int32_t>& numbers) {
+    for (const int32_t number : numbers)
+      if (!all.empty()) list.push_back(all[at(number)]);
+  };
+  take(result.roles, whole.roles, part.origin);
+  take(result.turn, whole.turn, part.origin);
+  take(result.collective, whole.collective, part.collective);
+  take(result.joined, whole.joined, part.collective);
+  take(result.among, whole.among, part.collective);
   return result;
 }
 
@@ -135,7 +118,7 @@ namespace {
 /// Builds repeated(). A copy is a pipeline group at a distance from the one of its class. Used once.
 class LaneRepeats {
  public:
-  LaneRepeats(const LoweredReplica& replica, const std::vector<bool>& devices)
+  LaneRepeats(const LoweredGraph& replica, const std::vector<bool>& devices)
       : replica_(replica), graph_(replica.graph), width_(replica.of.mesh.width()), builder_(graph_.name()) {
     const auto& kinds = replica.lanes;
     copies_on_.resize(devices.size());
@@ -150,8 +133,8 @@ class LaneRepeats {
     tensors_.assign(distances_.size() * graph_.tensors().size(), -1);
   }
 
-  LoweredReplica run() {
-    static_cast<WholeReplica&>(result_) = replica_;
+  LoweredGraph run() {
+    static_cast<LoweredMesh&>(result_) = replica_;
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       for (const int32_t copy : copies_of(op)) add(op, copy);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
@@ -204,8 +187,7 @@ class LaneRepeats {
     const int32_t lane = device % width_, tensor = replica_.of.mesh.tensor;
     if (!replica_.joined.empty() && replica_.joined[c]) return lane % tensor;
     const int32_t axes = graph_.collectives()[c].axes;
-    if (axes < 0) return copy;
-    return ((axes & kOverTensor) != 0 ? 0 : lane % tensor) + ((axes & kOverContext) != 0 ? 0 : lane / tensor * tensor);
+    return axes < 0 ? copy : first_over(axes, tensor, lane);
   }
 
   void join(size_t c) {
@@ -223,7 +205,7 @@ class LaneRepeats {
     }
   }
 
-  const LoweredReplica& replica_;
+  const LoweredGraph& replica_;
   const Graph& graph_;
   const int32_t width_;
   GraphBuilder builder_;
@@ -232,12 +214,12 @@ class LaneRepeats {
   std::vector<int32_t> ids_, tensors_;           // [copy][operator or tensor]; -1: none
   std::vector<OperatorRole> roles_;              // [operator of the builder]
   std::map<std::pair<int32_t, int32_t>, int32_t> together_;
-  LoweredReplica result_;
+  LoweredGraph result_;
 };
 
 }  // namespace
 
-LoweredReplica repeated(const LoweredReplica& replica, const std::vector<bool>& devices) {
+LoweredGraph repeated(const LoweredGraph& replica, const std::vector<bool>& devices) {
   return LaneRepeats(replica, devices).run();
 }
 

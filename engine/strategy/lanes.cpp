@@ -16,7 +16,7 @@ namespace {
 constexpr int32_t kJoins = -1;  // a group that add_joined() finds
 
 /// Ascending, each once.
-std::vector<int32_t> devices_of(const LoweredReplica& replica, const Collective& collective) {
+std::vector<int32_t> devices_of(const LoweredGraph& replica, const Collective& collective) {
   std::vector<int32_t> devices;
   for (const int32_t member : collective.members) devices.push_back(replica.device_of(member));
   std::sort(devices.begin(), devices.end());
@@ -25,7 +25,7 @@ std::vector<int32_t> devices_of(const LoweredReplica& replica, const Collective&
 }
 
 /// Devices of which one sends to the other, in order of the first operator that reads.
-std::vector<std::pair<int32_t, int32_t>> find_sends(const LoweredReplica& replica) {
+std::vector<std::pair<int32_t, int32_t>> find_sends(const LoweredGraph& replica) {
   std::vector<std::pair<int32_t, int32_t>> sends;
   std::unordered_set<uint64_t> seen;
   for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
@@ -39,41 +39,25 @@ std::vector<std::pair<int32_t, int32_t>> find_sends(const LoweredReplica& replic
 
 }  // namespace
 
-ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
+ReplicaLanes::ReplicaLanes(const LoweredGraph& replica, bool whole) {
   find_lanes(replica, whole);
-  repeats_ = !replica.lanes.empty();
-  if (repeats_) {
-    repeat_kinds(replica);
-  } else {
-    find_groups(replica);
-    find_kinds(replica);
-  }
-  if (!replica.joined.empty()) find_joined_copies(replica);
+  find_groups(replica);
+  if (replica.joined.empty()) return;
+  add_joined(replica);
+  find_joined_copies(replica);
 }
 
-/// For lowering with one pipeline group per class: its collectives represent its class.
-void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
-  const auto& kinds = replica.lanes;
-  for (auto& lane : lanes_) {
-    const int32_t offset = lane.devices[0] % width_, kind = kinds[at(offset)];
-    lane.kind = lane_of_[lane.devices[0] - offset + kind];
-    if (offset == kind) continue;
-    lane.sends.clear();
-    for (const auto& [from, to] : lanes_[lane.kind].sends)
-      lane.sends.emplace_back(from - kind + offset, to - kind + offset);
-  }
+/// A collective that is made represents the collectives of its class.
+void ReplicaLanes::find_groups(const LoweredGraph& replica) {
   for (const auto& collective : replica.graph.collectives()) {
-    const auto number = group_of_.size();
     exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
-    const int32_t device = replica.device_of(collective.members[0]);
-    if (!replica.joined.empty() && replica.joined[number])
+    if (!replica.joined.empty() && replica.joined[group_of_.size()])
       group_of_.push_back(kJoins);
     else if (collective.axes >= 0)
-      group_of_.push_back(add_over(device, collective.axes));
+      group_of_.push_back(add_over(replica.device_of(collective.members[0]), collective.axes));
     else
-      group_of_.push_back(add_alike(devices_of(replica, collective), kinds));
+      group_of_.push_back(add_alike(devices_of(replica, collective), replica.lanes));
   }
-  if (!replica.joined.empty()) add_joined(replica);
 }
 
 void ReplicaLanes::note(int32_t device, int32_t group) {
@@ -90,21 +74,18 @@ int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
   return found->second;
 }
 
-/// All groups over axes in a device's stage, and the group of the device.
+/// All groups over axes in a device's slot of its stage, and the group of the device.
 int32_t ReplicaLanes::add_over(int32_t device, int32_t axes) {
-  const int32_t stage = device / width_ * width_;
-  const auto first = [&](int32_t offset) {  // of its group
-    const int32_t part = (axes & kOverTensor) != 0 ? 0 : offset % parts_;
-    return part + ((axes & kOverContext) != 0 ? 0 : offset / parts_ * parts_);
-  };
+  const int32_t slot = device / place_ * place_;
+  const auto first = [&](int32_t offset) { return first_over(axes, parts_, offset); };  // of its group
   int32_t own = -1;
-  for (int32_t lead = 0; lead < width_; ++lead) {
+  for (int32_t lead = 0; lead < place_; ++lead) {
     if (first(lead) != lead) continue;
     std::vector<int32_t> devices;
-    for (int32_t offset = lead; offset < width_; ++offset)
-      if (first(offset) == lead) devices.push_back(stage + offset);
+    for (int32_t offset = lead; offset < place_; ++offset)
+      if (first(offset) == lead) devices.push_back(slot + offset);
     const int32_t number = add_group(std::move(devices));
-    if (first(device - stage) == lead) own = number;
+    if (first(device - slot) == lead) own = number;
   }
   return own;
 }
@@ -124,7 +105,6 @@ int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
 
 int32_t ReplicaLanes::group_of(int32_t collective, int32_t device) const {
   const int32_t group = group_of_[collective];
-  if (!repeats_) return group;
   if (group >= first_joined()) return joined_of(device);
   const auto &own = lanes_[lane_of_[device]].groups, &made = lanes_[lanes_[lane_of_[device]].kind].groups;
   return own[at(std::find(made.begin(), made.end(), group) - made.begin())];
@@ -146,7 +126,7 @@ std::vector<int32_t> ReplicaLanes::outline() const {
   return all;
 }
 
-void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
+void ReplicaLanes::find_lanes(const LoweredGraph& replica, bool whole) {
   const auto& mesh = replica.of.mesh;
   width_ = mesh.width();
   parts_ = mesh.tensor;
@@ -160,7 +140,7 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
   lane_of_.assign(root.size(), -1);
   for (size_t d = 0; d < root.size(); ++d) {
     const auto offset = static_cast<int32_t>(d) % width_;
-    const int32_t kind = replica.lanes.empty() ? offset : replica.lanes[at(offset)];
+    const int32_t kind = replica.lanes[at(offset)];
     if (kind != offset)  // as the device of its stage that is made
       root[d] = find_root(root, static_cast<int32_t>(d) - offset + kind) - kind + offset;
     auto& lane = lane_of_[find_root(root, static_cast<int32_t>(d))];
@@ -172,36 +152,18 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
     place_of_.push_back(static_cast<int32_t>(lanes_[lane].devices.size()));
     lanes_[lane].devices.push_back(static_cast<int32_t>(d));
   }
-  for (int32_t o = 0; o < replica.graph.operator_count(); ++o) {
-    auto& operators = lanes_[lane_of_[replica.device_of(o)]].operators;
-    number_.push_back(static_cast<int32_t>(operators.size()));
-    operators.push_back(o);
-  }
   for (const auto& send : sends) lanes_[lane_of_[send.second]].sends.push_back(send);
-}
-
-void ReplicaLanes::find_groups(const LoweredReplica& replica) {
-  collectives_.resize(lanes_.size());
-  rank_.assign(replica.roles.size(), -1);
-  for (const auto& collective : replica.graph.collectives()) {
-    auto devices = devices_of(replica, collective);
-    const auto number = static_cast<int32_t>(group_of_.size());
-    const bool joins = !replica.joined.empty() && replica.joined[at(number)];
-    exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
-    for (const int32_t device : devices) {
-      auto& list = collectives_[lane_of_[device]];
-      if (list.empty() || list.back() != number) list.push_back(number);
-    }
-    group_of_.push_back(joins ? kJoins : add_group(std::move(devices)));
-    for (const int32_t member : collective.members)
-      rank_[member] =
-          static_cast<int32_t>(collectives_[lane_of_[replica.device_of(member)]].size()) - 1;
+  for (auto& lane : lanes_) {
+    const int32_t offset = lane.devices[0] % width_, kind = replica.lanes[at(offset)];
+    lane.kind = lane_of_[lane.devices[0] - offset + kind];
+    if (offset == kind) continue;
+    for (const auto& [from, to] : lanes_[lane.kind].sends)
+      lane.sends.emplace_back(from - kind + offset, to - kind + offset);
   }
-  if (!replica.joined.empty()) add_joined(replica);
 }
 
 /// Groups the devices that hold the same weights, per slot of a stage and part over `tensor`.
-void ReplicaLanes::add_joined(const LoweredReplica& replica) {
+void ReplicaLanes::add_joined(const LoweredGraph& replica) {
   const auto& mesh = replica.of.mesh;
   first_joined_ = static_cast<int32_t>(groups_.size());
   for (int32_t place = 0; place < mesh.pipeline * mesh.placement; ++place)
@@ -220,7 +182,7 @@ void ReplicaLanes::add_joined(const LoweredReplica& replica) {
 }
 
 /// Exchanges of tokens, and what is gathered or reduced over replicas alone (Replication::is_reduced()).
-void ReplicaLanes::find_joined_copies(const LoweredReplica& replica) {
+void ReplicaLanes::find_joined_copies(const LoweredGraph& replica) {
   const auto& graph = replica.graph;
   const auto sums = [&](int32_t op) { return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0; };
   std::vector<bool> meets(graph.tensors().size(), false);  // is reduced by a joined collective, or was
@@ -251,58 +213,6 @@ void ReplicaLanes::find_joined_copies(const LoweredReplica& replica) {
         note_copies(from);
     }
   }
-}
-
-void ReplicaLanes::find_kinds(const LoweredReplica& replica) {
-  for (size_t l = 0; l < lanes_.size(); ++l) {
-    lanes_[l].kind = static_cast<int32_t>(l);
-    for (size_t first = 0; first < l; ++first)
-      if (at(lanes_[first].kind) == first && alike(replica, lanes_[first], lanes_[l])) {
-        lanes_[l].kind = static_cast<int32_t>(first);
-        break;
-      }
-  }
-}
-
-bool ReplicaLanes::same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const {
-  const auto &graph = replica.graph;
-  const auto &x = graph.op(a), &y = graph.op(b);
-  if (place_of_[replica.device_of(a)] != place_of_[replica.device_of(b)] ||
-      replica.roles[a].stage != replica.roles[b].stage || !same_work(x, y) || rank_[a] != rank_[b] ||
-      x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size())
-    return false;
-  if (replica.roles[a].gathered != replica.roles[b].gathered) return false;
-  for (size_t i = 0; i < x.inputs.size(); ++i) {
-    const int32_t p = graph.tensor(x.inputs[i]).producer, q = graph.tensor(y.inputs[i]).producer;
-    if (number_[p] != number_[q] || x.inputs[i] - graph.op(p).outputs.front() !=
-                                        y.inputs[i] - graph.op(q).outputs.front())
-      return false;
-  }
-  for (size_t i = 0; i < x.outputs.size(); ++i)
-    if (!same_tensor(graph.tensor(x.outputs[i]), graph.tensor(y.outputs[i]))) return false;
-  return true;
-}
-
-bool ReplicaLanes::alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const {
-  const auto& first = collectives_[at(lane_of_[a.devices[0]])];
-  const auto& second = collectives_[at(lane_of_[b.devices[0]])];
-  if (a.devices.size() != b.devices.size() || a.operators.size() != b.operators.size() ||
-      first.size() != second.size())
-    return false;
-  const auto place = [this](const Lane& lane, int32_t collective) {
-    return std::find(lane.groups.begin(), lane.groups.end(), group_of_[collective]) -
-           lane.groups.begin();
-  };
-  for (size_t i = 0; i < first.size(); ++i) {
-    const auto &x = replica.graph.collectives()[first[i]],
-               &y = replica.graph.collectives()[second[i]];
-    if (x.kind != y.kind || x.algorithm != y.algorithm || x.bytes != y.bytes ||
-        place(a, first[i]) != place(b, second[i]))
-      return false;
-  }
-  for (size_t i = 0; i < a.operators.size(); ++i)
-    if (!same_operator(replica, a.operators[i], b.operators[i])) return false;
-  return true;
 }
 
 }  // namespace trinity

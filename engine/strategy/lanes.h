@@ -11,15 +11,13 @@
 namespace trinity {
 
 /// The devices of one replica of a mesh in pipeline groups (`lane`): devices that send tensors to
-/// each other are in one group; between groups there are only collectives. Groups are in one
-/// equivalence class (`kind`) if they do the same in the same order: their operators, by number,
-/// have equal costs, bytes, stages, reads and collectives. Immutable after construction.
+/// each other are in one group; between groups there are only collectives. Groups do the same in the
+/// same order if they are in one equivalence class (`kind`), by LoweredGraph::lanes. Immutable after construction.
 class ReplicaLanes {
  public:
   struct Lane {
     int32_t kind = 0;               ///< the first lane that does the same
     std::vector<int32_t> devices;   ///< of the replica, ascending
-    std::vector<int32_t> operators; ///< ascending
     /// Devices of which one sends to the other, in order of the first operator that reads.
     std::vector<std::pair<int32_t, int32_t>> sends;
     /// Its collectives, each once, in order of their number; collectives between replicas last.
@@ -27,7 +25,7 @@ class ReplicaLanes {
   };
 
   /// `whole`: all devices are one pipeline group; not if one group per class is made.
-  ReplicaLanes(const LoweredReplica& replica, bool whole);
+  ReplicaLanes(const LoweredGraph& replica, bool whole);
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   int32_t lane_of(int32_t device) const { return lane_of_[device]; }
@@ -35,7 +33,7 @@ class ReplicaLanes {
   int32_t place_of(int32_t device) const { return place_of_[device]; }
   /// Devices between which there are collectives: each list once, ascending.
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
-  /// The first group whose collectives join the copies in all replicas (LoweredReplica::joined).
+  /// The first group whose collectives join the copies in all replicas (LoweredGraph::joined).
   int32_t first_joined() const {
     return first_joined_ < 0 ? static_cast<int32_t>(groups_.size()) : first_joined_;
   }
@@ -53,33 +51,25 @@ class ReplicaLanes {
   std::vector<int32_t> outline() const;
 
  private:
-  void find_lanes(const LoweredReplica& replica, bool whole);
-  void find_groups(const LoweredReplica& replica);
-  void add_joined(const LoweredReplica& replica);
-  void find_joined_copies(const LoweredReplica& replica);
-  void find_kinds(const LoweredReplica& replica);
-  void repeat_kinds(const LoweredReplica& replica);
+  void find_lanes(const LoweredGraph& replica, bool whole);
+  void find_groups(const LoweredGraph& replica);
+  void add_joined(const LoweredGraph& replica);
+  void find_joined_copies(const LoweredGraph& replica);
   int32_t add_group(std::vector<int32_t> devices);
   int32_t add_over(int32_t device, int32_t axes);
   int32_t add_alike(const std::vector<int32_t>& group, const std::vector<int32_t>& kinds);
   void note(int32_t device, int32_t group);
-  bool alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const;
-  bool same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const;
 
   std::vector<Lane> lanes_;
   std::vector<int32_t> lane_of_, place_of_;           // per device
-  std::vector<int32_t> number_;                       // per operator: its index in its pipeline group
   std::vector<std::vector<int32_t>> groups_;
   std::map<std::vector<int32_t>, int32_t> known_;     // their numbers
   std::vector<int32_t> group_of_;                     // per collective
-  std::vector<std::vector<int32_t>> collectives_;     // per pipeline group, ascending
-  std::vector<int32_t> rank_;                         // per operator: of its collective in the group
   int32_t width_ = 1;
   int32_t place_ = 1;          // devices that share an operator: `context` x `tensor`
   int32_t parts_ = 1;          // `tensor`
   int32_t first_joined_ = -1;  // -1: no group joins replicas
   bool exchanges_ = false;
-  bool repeats_ = false;       // one pipeline group per class is made
   std::array<bool, 3> joins_copies_ = {true, true, true};  // [LoweredGraph::Among]
 };
 

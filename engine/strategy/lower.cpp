@@ -75,16 +75,18 @@ void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_
 }
 
 /// The same graph, with the attributes of state_expert() for copies that have an original.
-Graph with_experts_stated(Graph made, const Graph& original, const std::vector<int32_t>& origin,
-                          const std::vector<int64_t>& rank, int64_t ranks) {
+Graph with_experts_stated(Graph made, const Graph& original, const std::vector<OperatorRole>& roles, const Mesh& mesh) {
   GraphBuilder builder(std::move(made));
-  for (int32_t op = 0; op < builder.operator_count(); ++op)
-    if (origin[op] >= 0) state_expert(builder.op(op), original.op(origin[op]), rank[op], ranks);
+  for (int32_t op = 0; op < builder.operator_count(); ++op) {
+    const auto& role = roles[at(op)];
+    const int32_t rank = role.device / mesh.width() % mesh.data % mesh.expert;
+    if (role.origin >= 0) state_expert(builder.op(op), original.op(role.origin), rank, mesh.expert);
+  }
   return builder.build();
 }
 
 /// Lowers a mesh with sharded experts: the operators of one rank, as every replica is one rank.
-std::optional<LoweredReplica> lowered_rank(const Parallelism& given, const Graph& graph, LaneParts* parts) {
+std::optional<LoweredGraph> lowered_rank(const Parallelism& given, const Graph& graph, LaneParts* parts) {
   auto spread = spread_experts(graph, given.mesh.expert);
   Parallelism one = given;
   one.operators = choices_of_rank(given, graph, spread);
@@ -131,7 +133,7 @@ Graph with_rings(const Graph& graph) {
 }
 
 /// The graph of one replica; with `parts` the graph of lower_lane(), if there is one.
-std::optional<LoweredReplica> lowered(const Parallelism& given, const Graph& graph, LaneParts* parts) {
+std::optional<LoweredGraph> lowered(const Parallelism& given, const Graph& graph, LaneParts* parts) {
   std::optional<Graph> rings;
   if (goes_in_rings(given)) rings = with_rings(graph);
   const Graph& of = rings ? *rings : graph;
@@ -148,19 +150,17 @@ void check_experts(const Parallelism& given, const Graph& graph) {
                       experts[0].name);
 }
 
-/// Stages of a split graph's operators.
-std::vector<int32_t> stages_of_parts(const Lowered& low, const std::vector<int32_t>& stage,
-                                     int32_t devices) {
+/// Sets the stages of a split graph's operators.
+void set_stages(Lowered& low, const std::vector<int32_t>& stage, int32_t devices) {
   constexpr int32_t kNone = -1;
-  std::vector<int32_t> of_device(at(devices), kNone), stages;
-  for (const auto& role : low.roles) {
-    stages.push_back(role.origin < 0 ? kNone : stage[role.origin]);
-    auto& first = of_device[role.device];
-    if (role.origin >= 0 && first == kNone) first = stages.back();
+  std::vector<int32_t> of_device(at(devices), kNone);
+  for (auto& role : low.roles) {
+    if (role.origin < 0) continue;
+    role.stage = stage[role.origin];
+    if (auto& first = of_device[role.device]; first == kNone) first = role.stage;
   }
-  for (size_t op = 0; op < stages.size(); ++op)
-    if (low.roles[op].origin < 0) stages[op] = std::max(0, of_device[low.roles[op].device]);
-  return stages;
+  for (auto& role : low.roles)
+    if (role.origin < 0) role.stage = std::max(0, of_device[role.device]);
 }
 
 LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
@@ -171,21 +171,15 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
   if (!strategy.splits.empty() && !strategy.schedule.priority.empty()) refuse("priority");
   if (!strategy.splits.empty() && !strategy.schedule.order.empty()) refuse("order");
   const int32_t devices = cluster.device_count();
-  auto low = lower_splits(graph, strategy.splits, strategy.placement, devices);
-  LoweredGraph result;
-  if (!strategy.schedule.stage.empty())
-    result.stage = stages_of_parts(low, strategy.schedule.stage, devices);
-  result.graph = std::move(low.graph);
-  result.origin = low.each(&OperatorRole::origin);
-  result.rank = low.each(&OperatorRole::device);
+  LoweredGraph result{lower_splits(graph, strategy.splits, strategy.placement, devices), {}};
+  if (!strategy.schedule.stage.empty()) set_stages(result, strategy.schedule.stage, devices);
   result.home = strategy.placement;
   return result;
 }
 
 }  // namespace
 
-LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
-                             const Cluster& cluster) {
+LoweredGraph lower_replica(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster) {
   check_mesh(parallelism, cluster);
   check_stages(parallelism);
   check_inside(parallelism, graph);
@@ -193,12 +187,8 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
   return *lowered(parallelism, graph, nullptr);
 }
 
-std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster, LaneParts& parts) {
-  const auto& mesh = parallelism.mesh;
-  const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
-  const bool sums_aside = parallelism.overlap_tp_grad_allreduce && mesh.tensor > 1;
-  if (mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
+std::optional<LoweredGraph> lower_lane(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster,
+                                       LaneParts& parts) {
   const Nameless nameless;
   check_mesh(parallelism, cluster);
   check_experts(parallelism, graph);
@@ -208,7 +198,7 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
 namespace {
 
 /// ReplicaOptions::behind.
-std::vector<int32_t> last_sends(const LoweredReplica& replica) {
+std::vector<int32_t> last_sends(const LoweredGraph& replica) {
   std::map<std::pair<int32_t, int32_t>, int32_t> sends;  // by device and stage
   for (size_t op = 0; op < replica.roles.size(); ++op)
     if (const auto& role = replica.roles[op]; role.sends_last)
@@ -224,7 +214,7 @@ std::vector<int32_t> last_sends(const LoweredReplica& replica) {
 
 }  // namespace
 
-LoweredGraph copy_replica(const LoweredReplica& replica, int32_t copies, std::span<const int32_t> numbers) {
+LoweredGraph copy_replica(const LoweredGraph& replica, int32_t copies, std::span<const int32_t> numbers) {
   const auto& mesh = replica.of.mesh;
   ReplicaOptions options;
   if (mesh.data > 1) set_meeting(replica.of, options);
@@ -258,9 +248,7 @@ LoweredGraph copy_replica(const LoweredReplica& replica, int32_t copies, std::sp
     const int32_t number = numbers.empty() ? copy : numbers[at(copy)];
     return replica.ranks[at(number % mesh.expert)][found];
   };
-  std::vector<int32_t> like;  // [operator]: the operator of the replica that it copies or reduces
-  for (auto* list : {&like, &result.rank, &result.origin, &result.stage, &result.layer})
-    list->reserve(at(made.graph.operator_count()));
+  result.roles.reserve(at(made.graph.operator_count()));
   for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
     int32_t of = made.origin[op], from = op;
     // A gradient accumulation is placed with its gradients, or with the updates that read its
@@ -271,12 +259,9 @@ LoweredGraph copy_replica(const LoweredReplica& replica, int32_t copies, std::sp
       from = made.graph.tensor(made.graph.op(from).inputs[0]).producer;
       of = made.origin[from];
     }
-    const auto& role = replica.roles[of];
-    like.push_back(of);
-    result.rank.push_back(rank(role.device, made.replica[op]));
-    result.origin.push_back(sum ? -1 : origin(role.origin, made.replica[op]));
-    result.stage.push_back(role.stage);
-    result.layer.push_back(role.layer);
+    auto& role = result.roles.emplace_back(replica.roles[of]);
+    role.device = rank(role.device, made.replica[op]);
+    role.origin = sum ? -1 : origin(role.origin, made.replica[op]);
   }
   for (const auto& collective : made.graph.collectives()) {
     const int32_t first = collective.members[0], of = made.origin[first];
@@ -284,9 +269,9 @@ LoweredGraph copy_replica(const LoweredReplica& replica, int32_t copies, std::sp
     const bool joins = of >= 0 && together[of] >= 0;
     result.collective.push_back(inner >= 0 ? replica.collective[inner] : joins ? LoweredGraph::kJoins : -1);
     const bool exchange = of >= 0 && inner < 0 && is_exchange(replica.graph.op(of));
-    result.among.push_back(exchange                      ? LoweredGraph::Among::run
-                           : spread[at(like[first])] > 1 ? LoweredGraph::Among::alike
-                                                         : LoweredGraph::Among::all);
+    result.among.push_back(exchange                             ? LoweredGraph::Among::run
+                           : result.roles[at(first)].spread > 1 ? LoweredGraph::Among::alike
+                                                                : LoweredGraph::Among::all);
   }
   result.turn = std::move(made.turn);
   result.graph = std::move(made.graph);
@@ -305,10 +290,7 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
   const auto& given = *strategy.parallelism;
   auto made = copy_replica(lower_replica(given, graph, cluster), given.mesh.data);
   if (given.mesh.expert > 1 && has_meaning(graph)) {
-    std::vector<int64_t> rank_of;
-    for (const int32_t rank : made.rank)
-      rank_of.push_back(rank / given.mesh.width() % given.mesh.data % given.mesh.expert);
-    made.graph = with_experts_stated(std::move(made.graph), graph, made.origin, rank_of, given.mesh.expert);
+    made.graph = with_experts_stated(std::move(made.graph), graph, made.roles, given.mesh);
   }
   return made;
 }

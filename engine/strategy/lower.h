@@ -12,53 +12,37 @@
 
 namespace trinity {
 
-/// The graph to which a strategy lowers another, and the roles of its operators. Strategies of one structure share it.
-struct LoweredGraph {
-  Graph graph;
-  std::vector<int32_t> origin;  ///< operator of the original graph; -1: moves or reduces data
-  std::vector<int32_t> stage;   ///< virtual stage of every operator; empty: no stages
-  /// [operator]: with a mesh (stage x data + replica) x width + part, else the device.
-  std::vector<int32_t> rank;
-  std::vector<int32_t> home;    ///< [original operator]: the same for its first part
-  std::vector<int32_t> layers;  ///< of every virtual stage
-  std::vector<int32_t> layer;     ///< [operator]: OperatorRole::layer; empty if there is no mesh
-  std::vector<int32_t> pipeline;  ///< [virtual stage]: its pipeline rank, from 0
-  /// Per operator, if servers take replicas round-robin: the replica for which it runs; else empty.
-  std::vector<int32_t> turn = {};
-  // With a mesh, which may be of fewer replicas than the strategy's (copy_replica()):
-  /// Per collective the index of the one in LoweredReplica::collective that it copies; -1: it joins
-  /// one device's copies in the replicas, kJoins: the copies of several devices
-  /// (LoweredReplica::joined).
-  static constexpr int32_t kJoins = -2;
-  std::vector<int32_t> collective = {};
-  /// The replicas that a collective joins if it is no copy: all, a group of `expert`, or the replicas with the same
-  /// experts.
-  enum class Among : uint8_t { all, run, alike };
-  std::vector<Among> among = {};  ///< of every collective
-};
-
-/// Facts that all parts of a lowered replica share.
-struct WholeReplica {
+/// Facts that all parts of a lowered mesh share.
+struct LoweredMesh {
   Parallelism of = {};
-  std::vector<int32_t> home = {};       ///< [original operator]: device of its first part
+  std::vector<int32_t> home = {};       ///< [original operator]: OperatorRole::device of its first part
   std::vector<int32_t> home_rank = {};  ///< with sharded experts: the first rank that has it
   std::vector<int32_t> layers = {};     ///< of every virtual stage
   std::vector<int32_t> pipeline = {};   ///< of every virtual stage: where on that axis it is, from 0
   /// With expert parallelism `origin` belongs to the first rank; this has for every rank the operator of that rank
-  /// (SpreadExperts).
+  /// (SpreadExperts). Replicas that are copied have operators of their own ranks, and leave it empty.
   std::vector<std::vector<int32_t>> ranks = {};
 };
 
-/// The graph of one replica of a mesh, before it is copied. Devices are the devices of the replica: stage
-/// of the pipeline x width + part.
+/// The graph to which a strategy lowers another; strategies of one structure share it. Without a mesh, `home` alone is
+/// filled. With a mesh it has one replica or several copies (copy_replica()). OperatorRole::device is
+/// (stage x copies + copy) x width + part.
 ///
-/// From lower_lane(): `lanes` has for every device of a stage the first device that does the same; only these are
-/// built. A collective over axes (Collective::axes) joins a group of devices of its stage, any other one its members,
-/// and the other devices of their classes have the same.
-struct LoweredReplica : Lowered, WholeReplica {
-  /// [collective]: its number before operators were left out (kept()).
+/// `lanes` of a replica has for every device of a stage the first device that does the same; only these are built.
+/// From lower_replica() each device is the only one of its class. A collective over axes (Collective::axes) joins a
+/// group of devices of its stage, any other one its members, and the other devices of their classes have the same.
+struct LoweredGraph : Lowered, LoweredMesh {
+  /// [collective]: its number in the replica before operators were left out (kept()) or copied; -1: it joins one
+  /// device's copies in the replicas, kJoins: the copies of several devices (`joined`).
   std::vector<int32_t> collective = {};
-  std::vector<bool> joined = {};  ///< as in ReplicaOptions
+  static constexpr int32_t kJoins = -2;
+  std::vector<bool> joined = {};  ///< as in ReplicaOptions; before replicas are copied
+  /// The replicas that a collective joins if it is no copy: all, a group of `expert`, or the replicas with the same
+  /// experts.
+  enum class Among : uint8_t { all, run, alike };
+  std::vector<Among> among = {};  ///< of every collective of copied replicas
+  /// Per operator, if servers take replicas round-robin: the replica for which it runs; else empty.
+  std::vector<int32_t> turn = {};
 };
 
 /// Placement and schedule of a lowered graph.
@@ -109,12 +93,11 @@ inline bool shards_states(const Parallelism& given) {
 /// True if keys and values are sent in rings, so that parts of the sequence send each other tensors.
 bool goes_in_rings(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
-LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
-                             const Cluster& cluster);
+LoweredGraph lower_replica(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster);
 /// The latest results of the pass that splits operators (strategy/lowering.h), by the fields that it depends on. Meshes
 /// of one graph that differ in replicas, sharded states, recomputation or order share a result. Thread-safe
 /// (base/thread_pool.h).
-class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>> {
+class LaneParts : public Latest<Parallelism, const std::optional<LoweredGraph>> {
  public:
   LaneParts() : Latest(4) {}
 };
@@ -123,18 +106,16 @@ class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>
 /// devices send only to their own position in other stages or to the next one in a ring (lower_lanes()); otherwise
 /// nothing. `parts` belongs to the graph. Throws what lower_replica() throws; graphs have no names (graph/nameless.h),
 /// and so may messages.
-std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster, LaneParts& parts);
+std::optional<LoweredGraph> lower_lane(const Parallelism& parallelism, const Graph& graph, const Cluster& cluster,
+                                       LaneParts& parts);
 /// `copies` of the mesh's replicas, at most all of them, with the collectives between all replicas; numbers: which
 /// ones, if experts are sharded and they are not the first.
-LoweredGraph copy_replica(const LoweredReplica& replica, int32_t copies, std::span<const int32_t> numbers = {});
-/// The part of a lowered replica on some of its devices. Throws the errors of subgraph().
-LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices);
-/// The part of copies that keeps some operators. Throws the errors of subgraph().
-LoweredGraph kept(const LoweredGraph& copies, const std::vector<bool>& operators);
+LoweredGraph copy_replica(const LoweredGraph& replica, int32_t copies, std::span<const int32_t> numbers = {});
+/// The part that keeps some operators. Throws the errors of subgraph().
+LoweredGraph kept(const LoweredGraph& whole, const std::vector<bool>& operators);
 /// Repeats a graph of lower_lane() on all of these devices, which are whole pipeline groups. Each does what the device
 /// of its class does; collectives join the devices of a group. `collective` says which one they repeat.
-LoweredReplica repeated(const LoweredReplica& replica, const std::vector<bool>& devices);
+LoweredGraph repeated(const LoweredGraph& replica, const std::vector<bool>& devices);
 
 /// The first half of lower().
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster);

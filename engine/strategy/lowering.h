@@ -42,10 +42,10 @@ class Lowering {
   }
 
   /// With `parts` the graph of lower_lane(), nothing included.
-  std::optional<LoweredReplica> run(LaneParts* parts) {
+  std::optional<LoweredGraph> run(LaneParts* parts) {
     if (!parts) return finish(*split(false));
     const auto found = parts->find(what_splits(), [&] {
-      return std::make_shared<const std::optional<LoweredReplica>>(split(true));
+      return std::make_shared<const std::optional<LoweredGraph>>(split(true));
     });
     if (!*found) return std::nullopt;
     return finish(**found);
@@ -68,8 +68,8 @@ class Lowering {
     return same;
   }
 
-  LoweredReplica finish(const LoweredReplica& whole) const {
-    LoweredReplica made = share(whole);
+  LoweredGraph finish(const LoweredGraph& whole) const {
+    LoweredGraph made = share(whole);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (given_.scatter_gather) cut_sends(made);
     if (splits_backward(schedule_))
@@ -160,7 +160,7 @@ class Lowering {
 
   /// The graph of one replica: every operator on the devices of a slot of its stage. one_of_kind: the graph of
   /// lower_lane().
-  std::optional<LoweredReplica> split(bool one_of_kind) const {
+  std::optional<LoweredGraph> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<int32_t> placement;
     placement.reserve(at(graph_.operator_count()));
@@ -179,6 +179,9 @@ class Lowering {
     else
       made = lower_splits(graph_, splits, placement, p * width, options);
     if (!made) return std::nullopt;
+    auto& lanes = made->lanes;
+    for (auto lane = static_cast<int32_t>(lanes.size()); lane < width; ++lane)  // in every slot the same
+      lanes.push_back(one_of_kind ? lanes[at(lane - t)] + t : lane);
     for (auto& role : made->roles) {
       const bool source = graph_.op(role.serves).inputs.empty();
       const bool own = role.device / width == device_of_chunk(schedule_, p, stage_[role.serves]);
@@ -187,7 +190,7 @@ class Lowering {
       if (!spread_.empty()) role.spread = spread_[role.serves];
     }
     put_sources_at_readers(made->graph, made->roles);
-    return LoweredReplica{std::move(*made), {}};
+    return LoweredGraph{std::move(*made), {}};
   }
 
   /// Sources are copied to every device that reads them, in the first stage that does so.
@@ -209,10 +212,10 @@ class Lowering {
   }
 
   /// A copy of a tied weight for every stage that reads it.
-  LoweredReplica share(const LoweredReplica& made) const {
+  LoweredGraph share(const LoweredGraph& made) const {
     if (given_.mesh.pipeline == 1) return made;
     auto shared = share_variables(made, {given_.bucket_bytes, scatters_first()});
-    return shared ? LoweredReplica{std::move(*shared), {}} : made;
+    return shared ? LoweredGraph{std::move(*shared), {}} : made;
   }
 
   /// The operators of attention that are split by heads.
@@ -228,14 +231,14 @@ class Lowering {
   }
 
   /// True if a tensor is all of what an operator of the original graph writes.
-  bool is_whole(const LoweredReplica& made, int32_t op, size_t output) const {
+  bool is_whole(const LoweredGraph& made, int32_t op, size_t output) const {
     const auto& original = graph_.op(made.roles[op].serves).outputs;
     const auto& found = made.graph.tensor(made.graph.op(op).outputs[output]);
     return output < original.size() && graph_.tensor(original[output]).bytes == found.bytes;
   }
 
   /// Stages send each other parts of what tensor leaves whole.
-  void cut_sends(LoweredReplica& made) const {
+  void cut_sends(LoweredGraph& made) const {
     if (given_.mesh.tensor == 1 || given_.mesh.pipeline == 1) return;
     std::vector<bool> whole(made.graph.tensors().size(), false);
     for (int32_t op = 0; op < made.graph.operator_count(); ++op)
@@ -253,7 +256,7 @@ class Lowering {
     return mixed;
   }
 
-  void repeat(LoweredReplica& made) const {
+  void repeat(LoweredGraph& made) const {
     std::vector<bool> core;
     if (given_.recompute == Recompute::selective)
       core = attention_or_refuse("recompute: selective", "to recompute");
@@ -277,20 +280,20 @@ class Lowering {
   }
 
   /// The roles of operators derived from these: origin[operator] is one of `made`.
-  static std::vector<OperatorRole> taken(const LoweredReplica& made, const std::vector<int32_t>& origin) {
+  static std::vector<OperatorRole> taken(const LoweredGraph& made, const std::vector<int32_t>& origin) {
     std::vector<OperatorRole> roles;
     roles.reserve(origin.size());
     for (const int32_t op : origin) roles.push_back(made.roles[op]);
     return roles;
   }
-  static void derive(LoweredReplica& made, DerivedGraph next) {
+  static void derive(LoweredGraph& made, DerivedGraph next) {
     made.roles = taken(made, next.origin);
     made.graph = std::move(next.graph);
   }
 
   /// [collective]: whether it reduces gradients over parts of the sequence only for updates, so
   /// that it can be joined with the reduction over replicas; empty: none.
-  std::vector<bool> joined_collectives(const LoweredReplica& made) const {
+  std::vector<bool> joined_collectives(const LoweredGraph& made) const {
     std::vector<bool> joined;
     if (!joins_context(given_)) return joined;
     const auto& graph = made.graph;
@@ -328,7 +331,7 @@ class Lowering {
   }
 
   /// Per original operator: whether the gradients of its weights are reduced in such collectives.
-  std::vector<bool> weights_joined(const LoweredReplica& made) const {
+  std::vector<bool> weights_joined(const LoweredGraph& made) const {
     const auto joined = joined_collectives(made);
     std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
     const auto with = [&](int32_t tensor) {
@@ -350,7 +353,7 @@ class Lowering {
 
   /// Numbers gathers of weights on each device as on the first of its parts: the gathers of one
   /// number hold the same.
-  void gather_together(LoweredReplica& made, const std::vector<bool>& weights) const {
+  void gather_together(LoweredGraph& made, const std::vector<bool>& weights) const {
     std::map<int32_t, int32_t> on_device;
     std::map<std::pair<int32_t, int32_t>, int32_t> known;
     for (auto& role : made.roles) {
@@ -365,7 +368,7 @@ class Lowering {
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   /// weights: of original operators whether all of shard_group() share these out, or replicas
   /// alone; empty: all.
-  void shard(LoweredReplica& made, const std::vector<bool>& weights) const {
+  void shard(LoweredGraph& made, const std::vector<bool>& weights) const {
     auto spread = made.each(&OperatorRole::spread);
     std::vector<int32_t> apart(spread.size(), 0);
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op) {
@@ -393,7 +396,7 @@ class Lowering {
   /// as Megatron-LM does (pipeline_parallel/schedules.py: "Other pipeline stages do grad reduction
   /// during pipeline bubble"); not where gradients are scattered after every micro-batch, nor where
   /// weights have a pass of their own, which ends after all messages.
-  void find_last_sends(LoweredReplica& made) const {
+  void find_last_sends(LoweredGraph& made) const {
     const auto& mesh = given_.mesh;
     if (mesh.pipeline == 1 || mesh.data * mesh.context == 1 || given_.zero_stage > 1 ||
         splits_backward(schedule_))
@@ -415,7 +418,7 @@ class Lowering {
   /// Splits off weight gradients (W), which wait until a device would be idle; not for operators
   /// that are no matmuls or choose experts (little work), nor for operators after the layers, whose
   /// logits would stay in memory (Qi et al. 2024, table 1, counts the matmuls of layers).
-  void cut_backward(LoweredReplica& made) const {
+  void cut_backward(LoweredGraph& made) const {
     std::vector<bool> at_once;
     for (const auto& role : made.roles)
       at_once.push_back(role.layer >= layers_.count ||
@@ -425,7 +428,7 @@ class Lowering {
   }
 
   /// Sets the fields that do not depend on the operators of the replica.
-  void describe(LoweredReplica& made) const {
+  void describe(LoweredGraph& made) const {
     made.of = given_;
     made.collective.resize(made.graph.collectives().size());
     std::iota(made.collective.begin(), made.collective.end(), 0);

@@ -149,7 +149,7 @@ class Sharing {
       const auto& bucket = graph_.collectives()[c];
       const int32_t first = bucket.members[0];
       const bool same = bucket.kind == other.kind &&
-                        (made_.lanes.empty() || bucket.axes == other.axes) &&
+                        bucket.axes == other.axes &&
                         bucket.members.size() == other.members.size() &&
                         graph_.op(first).phase == Phase::update &&
                         made_.roles[first].spread == made_.roles[other.members[0]].spread &&

@@ -57,7 +57,8 @@ struct OperatorRole {
 struct Lowered {
   Graph graph;
   std::vector<OperatorRole> roles;  ///< [operator]
-  /// From lower_lanes(): for every pipeline group the first that does the same. Else empty.
+  /// From lower_lanes(): for every pipeline group the first that does the same. In a LoweredGraph with a mesh for every
+  /// device of a stage. Else empty.
   std::vector<int32_t> lanes = {};
 
   int32_t device_of(int32_t op) const { return roles[static_cast<size_t>(op)].device; }
@@ -73,6 +74,11 @@ struct Lowered {
 
 /// Axes of a mesh over which a collective joins the devices of a run (bits of Collective::axes).
 inline constexpr int32_t kOverTensor = 1, kOverContext = 2;
+/// The first device of a run (context x tensor, from 0) that a collective over these axes joins with one of the run.
+inline int32_t first_over(int32_t axes, int32_t tensor, int32_t device) {
+  const int32_t part = (axes & kOverTensor) != 0 ? 0 : device % tensor;
+  return part + ((axes & kOverContext) != 0 ? 0 : device - device % tensor);
+}
 
 struct SplitOptions {
   /// Above 0: partial gradients of weights are reduced together, in buckets of at most this many

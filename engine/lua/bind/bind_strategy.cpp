@@ -331,9 +331,9 @@ auto problem_owners(lua_State* L, BoundProblem& self) {
 /// [operator]: 0 before the layers, 1 in a layer, 2 after them; 0 if there is no mesh.
 std::vector<int32_t> parts_by_layer(const LoweredGraph& made) {
   const int32_t layers = std::accumulate(made.layers.begin(), made.layers.end(), 0);
-  std::vector<int32_t> parts(made.rank.size(), 0);
-  for (size_t op = 0; op < made.layer.size(); ++op)
-    parts[op] = made.layer[op] < 0 ? 0 : made.layer[op] < layers ? 1 : 2;
+  std::vector<int32_t> parts;
+  for (const auto& role : made.roles)
+    parts.push_back(made.layers.empty() || role.layer < 0 ? 0 : role.layer < layers ? 1 : 2);
   return parts;
 }
 
@@ -349,7 +349,7 @@ int problem_lower(lua_State* L, BoundProblem& self) {
   const auto& schedule = bound.arranged.schedule;
   push(L, record("graph", std::shared_ptr<const Graph>(bound.made, &made.graph), "problem",
                  std::make_shared<BoundProblem>(bound.problem, shared_pool()), "placement",
-                 from_1(bound.arranged.placement), "origin", from_1(made.origin), "layers", made.layers, "part",
+                 from_1(bound.arranged.placement), "origin", from_1(made.each(&OperatorRole::origin)), "layers", made.layers, "part",
                  from_1(parts_by_layer(made)), "pipeline", from_1(made.pipeline), "schedule", schedule.name, "micro_batches",
                  schedule.micro_batches));
   if (!schedule.stage.empty()) set_numbers(L, "stage", schedule.stage, 1);

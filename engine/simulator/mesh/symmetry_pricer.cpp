@@ -25,7 +25,7 @@ struct Copies {
   LoweredGraph copies;
 };
 
-/// True if the devices of every stage that are simulated are the first ones of their classes (LoweredReplica::lanes).
+/// True if the devices of every stage that are simulated are the first ones of their classes (LoweredGraph::lanes).
 bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
   for (size_t u = 0; u < symmetry.devices.size(); ++u) {
     const auto lane = static_cast<int32_t>(u % lanes.size());
@@ -46,8 +46,8 @@ CopyOf copy_of(int32_t rank, int32_t width, int32_t copies) {
 LoweredGraph simulated_alone(LoweredGraph copies, const Symmetry& symmetry, int32_t width) {
   const auto count = static_cast<int32_t>(symmetry.replicas.size());
   std::vector<bool> keep;
-  for (const int32_t rank : copies.rank) {
-    const auto [device, copy] = copy_of(rank, width, count);
+  for (const auto& role : copies.roles) {
+    const auto [device, copy] = copy_of(role.device, width, count);
     keep.push_back(symmetry.number[at(device) * at(count) + at(copy)] >= 0);
   }
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return copies;
@@ -62,7 +62,7 @@ struct SymmetryPricer::Lowered {
   const Graph* graph = nullptr;  // lives as long as an evaluator with this entry
   Strategy of;
   bool all_lanes = false;  // all pipeline groups, even if one per class would do
-  LoweredReplica replica;  // or one pipeline group per class, if that may suffice
+  LoweredGraph replica;  // or one pipeline group per class, if that may suffice
   std::mutex mutex;        // guards the members below
   std::optional<ReplicaLanes> lanes, whole;  // made on first use
   std::vector<std::shared_ptr<const Copies>> copies;
@@ -83,13 +83,10 @@ struct SymmetryPricer::Lowered {
     made->number = symmetry.number;
     made->replicas = std::move(replicas);
     const Nameless nameless;
-    const auto& devices = symmetry.devices;
-    const bool all = replica.lanes.empty() ? std::find(devices.begin(), devices.end(), false) == devices.end()
-                                           : made_alone(symmetry, replica.lanes);
     const auto count = static_cast<int32_t>(made->replicas.size());
-    made->copies = all                      ? copy_replica(replica, count, made->replicas)
-                   : replica.lanes.empty() ? copy_replica(kept(replica, devices), count, made->replicas)
-                                           : copy_replica(repeated(replica, devices), count, made->replicas);
+    made->copies = made_alone(symmetry, replica.lanes)
+                       ? copy_replica(replica, count, made->replicas)
+                       : copy_replica(repeated(replica, symmetry.devices), count, made->replicas);
     made->copies = simulated_alone(std::move(made->copies), symmetry, replica.of.mesh.width());
     copies.push_back(made);
     return made;
@@ -107,7 +104,7 @@ struct SymmetryPricer::Bound {
   Mesh mesh;
   std::shared_ptr<Made> made;
   Quotient quotient;
-  std::vector<int32_t> placement;
+  std::vector<int32_t> placement, stage;
   std::vector<int32_t> turn;  // of turns_inside()
   std::mutex mutex;           // guards the members below
   PipelineSchedule schedule{};
@@ -116,7 +113,6 @@ struct SymmetryPricer::Bound {
   std::shared_ptr<const OrderPieces> order;    // the latest
 
   int32_t devices() const { return static_cast<int32_t>(quotient.devices.size()); }
-  const std::vector<int32_t>& stage() const { return made->of->copies.stage; }
 };
 
 struct SymmetryPricer::Structure {
@@ -143,11 +139,10 @@ bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
 }
 
 /// Operators of all replicas and pipeline groups.
-int64_t operators_of_all(const LoweredReplica& replica) {
+int64_t operators_of_all(const LoweredGraph& replica) {
   int64_t made = 0;
   for (size_t lane = 0; lane < replica.lanes.size(); ++lane) made += at(replica.lanes[lane]) == lane;
-  const int64_t each = replica.of.mesh.data * int64_t{replica.graph.operator_count()};
-  return made == 0 ? each : each * std::ssize(replica.lanes) / made;
+  return replica.of.mesh.data * int64_t{replica.graph.operator_count()} * std::ssize(replica.lanes) / made;
 }
 
 /// Devices of the copies' operators among a symmetry's representatives; empty if a collective joins devices that the
@@ -158,14 +153,13 @@ std::vector<int32_t> bind_symmetry(const LoweredGraph& copies, const Mesh& mesh,
   const auto made = static_cast<int32_t>(symmetry.replicas.size());
   const int32_t width = mesh.width();
   std::vector<int32_t> placement;
-  for (const int32_t rank : copies.rank) {
-    const auto [device, copy] = copy_of(rank, width, made);
+  for (const auto& role : copies.roles) {
+    const auto [device, copy] = copy_of(role.device, width, made);
     placement.push_back(symmetry.number[at(device) * at(made) + at(copy)]);
   }
   quotient = symmetry.quotient;
   for (size_t c = 0; c < copies.collective.size(); ++c) {
-    const int32_t rank = copies.rank[copies.graph.collectives()[c].members[0]];
-    const auto [device, copy] = copy_of(rank, width, made);
+    const auto [device, copy] = copy_of(copies.device_of(copies.graph.collectives()[c].members[0]), width, made);
     const int32_t inner = copies.collective[c];
     const int32_t group = inner >= 0                         ? lanes.group_of(inner, device)
                           : inner == LoweredGraph::kJoins ? lanes.joined_of(device)
@@ -204,7 +198,8 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
   made->of = of;
   made->all_lanes = whole;
   auto lane = whole ? std::nullopt : lower_lane(given, *graph, problem_->cluster(), parts_);
-  made->replica = lane ? std::move(*lane) : all_lanes(given);
+  const Nameless nameless;
+  made->replica = lane ? std::move(*lane) : lower_replica(given, *graph, problem_->cluster());
   const std::lock_guard lock(mutex);
   known.push_back(made);
   return made;
@@ -247,7 +242,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
   auto found = find(structure.lowered->lanes_of(false), mesh);
-  if (!structure.lowered->replica.lanes.empty() && found->share) {
+  if (!structure.lowered->all_lanes && found->share) {
     structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
     structure.made.clear();  // their collective numbers are outdated
     found = find(structure.lowered->lanes_of(false), mesh);
@@ -264,17 +259,12 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   result->made = make(structure, *symmetry);
   result->placement =
       bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
+  result->stage = result->made->of->copies.each(&OperatorRole::stage);
   if (result->placement.empty())
     result->made.reset();
   else
-    result->turn = turns_inside(*result->made->problem, result->placement, result->stage(), result->quotient.devices);
+    result->turn = turns_inside(*result->made->problem, result->placement, result->stage, result->quotient.devices);
   return result;
-}
-
-LoweredReplica SymmetryPricer::all_lanes(const Parallelism& given) const {
-  std::optional<Nameless> nameless;
-  if (!given.scatter_gather) nameless.emplace();  // otherwise parts are found by name
-  return lower_replica(given, problem_->graph(), problem_->cluster());
 }
 
 std::shared_ptr<const SymmetrySearch> SymmetryPricer::find(const ReplicaLanes& lanes,
@@ -315,7 +305,7 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
     bound.order.reset();
     bound.schedule = schedule;
     bound.tasks = given.tasks;
-    bound.pieces = pipeline_pieces(bound.made->problem->graph(), bound.placement, bound.devices(), bound.stage(),
+    bound.pieces = pipeline_pieces(bound.made->problem->graph(), bound.placement, bound.devices(), bound.stage,
                                    schedule, bound.turn, bound.tasks);
   }
   bound.order = std::make_shared<const OrderPieces>(bound.pieces(given.micro_batches));
@@ -336,7 +326,7 @@ void SymmetryPricer::run(Bound& bound, const Parallelism& given, Metrics& metric
 void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                                 Timeline* timeline, int64_t limit_ns) {
   const auto& problem = *bound.made->problem;
-  const auto schedule = pipeline_schedule(problem.graph(), bound.placement, bound.devices(), bound.stage(),
+  const auto schedule = pipeline_schedule(problem.graph(), bound.placement, bound.devices(), bound.stage,
                                           given.micro_batches, schedule_of(given), bound.turn, given.tasks);
   Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, timeline,
                          limit_ns);

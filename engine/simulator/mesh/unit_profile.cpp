@@ -31,7 +31,7 @@ Parallelism one_stage(const Parallelism& of, int32_t layers) {
 }
 
 /// The graph of one device per equivalence class, where stages allow it, else of all: the first device is enough.
-LoweredReplica lowered(const Parallelism& one, const Graph& graph, const Cluster& cluster) {
+LoweredGraph lowered(const Parallelism& one, const Graph& graph, const Cluster& cluster) {
   LaneParts parts;
   auto lane = lower_lane(one, graph, cluster, parts);
   return lane ? std::move(*lane) : lower_replica(one, graph, cluster);
@@ -218,7 +218,7 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   units_ = layers + 2;
   bytes_.resize(at(units_));
   const auto one = one_stage(of_, layers);
-  LoweredReplica replica;
+  LoweredGraph replica;
   std::vector<int32_t> spread;
   if (of_.mesh.expert > 1) {
     const auto shared = spread_experts(graph, of_.mesh.expert);
@@ -240,7 +240,7 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   find_costs(replica.graph, cluster);
 }
 
-void UnitProfiler::add_tasks(const LoweredReplica& replica, std::span<const int32_t> spread,
+void UnitProfiler::add_tasks(const LoweredGraph& replica, std::span<const int32_t> spread,
                              int32_t width) {
   const auto& graph = replica.graph;
   const bool delayed = of_.schedule != "1f1b";
@@ -279,17 +279,16 @@ void UnitProfiler::add_tasks(const LoweredReplica& replica, std::span<const int3
   }
 }
 
-int32_t UnitProfiler::add_message(const LoweredReplica& replica, int32_t collective,
+int32_t UnitProfiler::add_message(const LoweredGraph& replica, int32_t collective,
                                   int32_t width) {
   const auto& about = replica.graph.collectives()[collective];
   std::vector<int32_t> parts;
-  if (replica.lanes.empty() || about.axes < 0)
+  const int32_t slot = replica.device_of(about.members[0]) % width / of_.mesh.parts() * of_.mesh.parts();
+  if (about.axes < 0)
     for (const int32_t member : about.members) parts.push_back(replica.device_of(member) % width);
-  else  // the first device's group over these axes
-    for (int32_t part = 0; part < width; ++part)
-      if (((about.axes & kOverTensor) != 0 || part % of_.mesh.tensor == 0) &&
-          ((about.axes & kOverContext) != 0 || part / of_.mesh.tensor == 0))
-        parts.push_back(part);
+  else  // the group of the slot's first device over these axes
+    for (int32_t part = 0; part < of_.mesh.parts(); ++part)
+      if (first_over(about.axes, of_.mesh.tensor, part) == 0) parts.push_back(slot + part);
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   const auto found = std::find(parts_.begin(), parts_.end(), parts);
@@ -305,7 +304,7 @@ int32_t UnitProfiler::add_exchange(const Graph& graph, const Operator& op) {
   return static_cast<int32_t>(messages_.size()) - 1;
 }
 
-void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const int32_t> spread) {
+void UnitProfiler::count_bytes(const LoweredGraph& replica, std::span<const int32_t> spread) {
   const auto& graph = replica.graph;
   std::vector<int32_t> unit_of(at(graph.operator_count()), -1);
   // unit that reads it in backward: its own, or the first

@@ -110,11 +110,11 @@ class UnitProfiler {
   };
   class Follower;
 
-  void add_tasks(const LoweredReplica& replica, std::span<const int32_t> spread, int32_t width);
-  int32_t add_message(const LoweredReplica& replica, int32_t collective, int32_t width);
+  void add_tasks(const LoweredGraph& replica, std::span<const int32_t> spread, int32_t width);
+  int32_t add_message(const LoweredGraph& replica, int32_t collective, int32_t width);
   int32_t add_exchange(const Graph& graph, const Operator& op);
   void find_costs(const Graph& graph, const Cluster& cluster);
-  void count_bytes(const LoweredReplica& replica, std::span<const int32_t> spread);
+  void count_bytes(const LoweredGraph& replica, std::span<const int32_t> spread);
 
   Parallelism of_;
   int32_t units_ = 0;

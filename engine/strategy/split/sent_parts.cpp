@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "base/index.h"
 
@@ -15,6 +16,7 @@ class Sending {
   Sending(Lowered& made, int32_t tensor, const std::vector<bool>& whole)
       : made_(made),
         parts_(tensor),
+        built_(made.lanes[1] == 1 ? at(tensor) : 1),
         whole_(whole),
         builder_(std::move(made.graph)),
         operators_(builder_.operator_count()),
@@ -30,7 +32,7 @@ class Sending {
     auto collectives = builder_.take_collectives();
     for (int32_t op = 0; op < operators_; ++op)
       for (const int32_t output : TensorNumbers(builder_.op(op).outputs))
-        if (cut_of_[output] >= 0 && ++cuts_[cut_of_[output]].written == parts_)
+        if (cut_of_[output] >= 0 && ++cuts_[cut_of_[output]].written == built_)
           add_cut(cuts_[cut_of_[output]], op + 1);
     for (int32_t op = 0; op < operators_; ++op)
       for (int32_t& input : builder_.op(op).inputs) input = tensor_for(input, op);
@@ -48,7 +50,8 @@ class Sending {
   struct Cut {
     std::vector<int32_t> tensors;
     std::set<int32_t> groups;
-    int32_t written = 0;
+    std::string suffix;  // of names: distinguishes the second cut of an operator from its first
+    size_t written = 0;
     std::map<int32_t, std::vector<int32_t>> gathered;  // by group, by place; in the builder
   };
 
@@ -78,21 +81,24 @@ class Sending {
     return tensor.shape.size() >= 2 && tensor.shape[1] % parts_ == 0;
   }
 
+  /// Finds the tensors to cut. The devices of a group have equally many operators of a type for each original operator,
+  /// in one order.
   void find() {
-    std::map<std::pair<std::string, int32_t>, std::vector<int32_t>> producers;
-    for (int32_t op = 0; op < operators_; ++op)
-      if (!builder_.op(op).inputs.empty())
-        producers[{name_of_whole(builder_.op(op).name), group_of(op)}].push_back(op);
-    for (auto& [name, ops] : producers) {
-      if (ops.size() != at(parts_)) continue;
-      std::sort(ops.begin(), ops.end(),
-                [&](int32_t a, int32_t b) { return place_of(a) < place_of(b); });
-      bool each_place = true;
-      for (size_t i = 0; i < ops.size(); ++i)
-        each_place = each_place && at(place_of(ops[i])) == i &&
-                     builder_.op(ops[i]).outputs.size() == builder_.op(ops[0]).outputs.size();
-      if (!each_place) continue;
-      for (size_t k = 0; k < builder_.op(ops[0]).outputs.size(); ++k) consider(ops, k);
+    std::map<std::tuple<int32_t, std::string, int32_t>, int32_t> count;  // [served operator, type, device]
+    std::map<std::tuple<int32_t, std::string, int32_t, int32_t>, std::vector<int32_t>> producers;
+    for (int32_t op = 0; op < operators_; ++op) {
+      const auto& about = builder_.op(op);
+      const int32_t serves = made_.roles[at(op)].serves;
+      if (about.inputs.empty()) continue;
+      const int32_t number = count[{serves, about.type, made_.device_of(op)}]++;
+      producers[{serves, about.type, group_of(op), number}].push_back(op);
+    }
+    for (auto& [same, ops] : producers) {
+      std::ranges::sort(ops, {}, [&](int32_t op) { return place_of(op); });
+      const size_t outputs = builder_.op(ops[0]).outputs.size();
+      const auto equal = [&](int32_t op) { return builder_.op(op).outputs.size() == outputs; };
+      if (ops.size() != built_ || !std::ranges::all_of(ops, equal)) continue;
+      for (size_t k = 0; k < outputs; ++k) consider(ops, k);
     }
   }
 
@@ -108,6 +114,10 @@ class Sending {
       cut.tensors.push_back(tensor);
     }
     if (cut.groups.empty()) return;
+    const auto earlier = std::ranges::count_if(builder_.op(ops[0]).outputs, [&](int32_t tensor) {
+      return cut_of_[at(tensor)] >= 0;
+    });
+    if (earlier > 0) cut.suffix = std::to_string(earlier + 1);
     for (const int32_t tensor : cut.tensors)
       cut_of_[at(tensor)] = static_cast<int32_t>(cuts_.size());
     cuts_.push_back(std::move(cut));
@@ -127,14 +137,17 @@ class Sending {
   void add_cut(Cut& cut, int32_t before) {
     before_ = before;
     std::vector<int32_t> pieces;
-    for (int32_t place = 0; place < parts_; ++place) pieces.push_back(add_slice(cut, place));
+    const auto built = static_cast<int32_t>(built_);
+    for (int32_t place = 0; place < built; ++place) pieces.push_back(add_slice(cut, place));
     for (const int32_t group : cut.groups) {
       Collective collective;
       const int32_t first = builder_.tensor(cut.tensors[0]).producer;
       collective.kind = CollectiveKind::all_gather;
-      collective.name = fmt::format("{}/received{}", name_of_whole(builder_.op(first).name), group);
+      collective.name = fmt::format("{}/received{}{}", name_of_whole(builder_.op(first).name), group,
+                                    cut.suffix.empty() ? "" : "." + cut.suffix);
       collective.bytes = builder_.tensor(cut.tensors[0]).bytes;
-      for (int32_t place = 0; place < parts_; ++place)
+      collective.axes = kOverTensor;
+      for (int32_t place = 0; place < built; ++place)
         collective.members.push_back(
             add_gather(cut, group, place, collective.name, pieces[at(place)]));
       builder_.add_collective(std::move(collective));
@@ -145,7 +158,7 @@ class Sending {
     const Tensor of = builder_.tensor(cut.tensors[at(place)]);
     const int64_t rows = of.shape[1] / parts_;
     Operator slice;
-    slice.name = builder_.op(of.producer).name + "/sent";
+    slice.name = builder_.op(of.producer).name + "/sent" + cut.suffix;
     slice.type = "Slice";
     slice.phase = builder_.op(of.producer).phase;
     slice.attributes["axes"] = std::vector<int64_t>{1};
@@ -194,6 +207,7 @@ class Sending {
 
   Lowered& made_;
   int32_t parts_;
+  size_t built_;  // devices of a group: one, if one pipeline group per class is made
   const std::vector<bool>& whole_;
   GraphBuilder builder_;
   int32_t operators_;  // of the graph

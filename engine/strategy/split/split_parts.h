@@ -122,9 +122,8 @@ class SplitParts {
     const bool whole = tensor_ > 0 && std::ssize(where) == run_;
     const bool over_tensor = whole && tensor_ > 1 && same(0, 1);
     const bool over_context = whole && run_ > tensor_ && same(0, tensor_);
-    const auto first = [&](int32_t lane) {  // of its group, if they are over these
-      return (over_context ? 0 : lane / tensor_ * tensor_) + (over_tensor ? 0 : lane % tensor_);
-    };
+    const int32_t axes = kOverTensor * over_tensor + kOverContext * over_context;
+    const auto first = [&](int32_t lane) { return first_over(axes, tensor_, lane); };  // of its group
     bool fits = whole;
     for (int32_t lane = 0; lane < run_ && fits; ++lane) {
       fits = group_of[at(lane)] >= 0 && same(lane, first(lane));
@@ -132,7 +131,7 @@ class SplitParts {
         fits = first(other) != other || !same(lane, other);
     }
     if (!fits && width_ > 0) throw LanesDiffer{};
-    return fits ? kOverTensor * over_tensor + kOverContext * over_context : -1;
+    return fits ? axes : -1;
   }
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part) {
