@@ -74,6 +74,9 @@ Reached reached_by(const Operator& op, const DeviceType& type, DType dtype) {
   return reached;
 }
 
+/// True if cost_keys() depend on more than the operator's type.
+bool keys_vary(const Operator& op) { return op.type.text().find("Conv") != std::string_view::npos; }
+
 /// Efficiencies of a device type, by operator type and dtype. Not thread-safe.
 class ReachedByType {
  public:
@@ -86,11 +89,9 @@ class ReachedByType {
   const Reached& of(const Operator& op, DType dtype) {
     const auto same = [&](const Known& one) { return one.type == op.type && one.dtype == dtype; };
     auto found = std::find_if(known_.begin(), known_.end(), same);
-    // The keys of convolutions depend on more than their type.
-    const bool varies = std::string_view(op.type).find("Conv") != std::string_view::npos;
     if (found == known_.end())
       found = known_.insert(found, {op.type, dtype, reached_by(op, type_, dtype)});
-    else if (varies)
+    else if (keys_vary(op))
       found->reached = reached_by(op, type_, dtype);
     return found->reached;
   }
@@ -327,15 +328,16 @@ const StatedTime* stated_on(const Operator& op, const Device& device) {
   return nullptr;
 }
 
-/// The time by the cluster's cost model.
-double model_time_s(const Graph& graph, const Operator& op, const Device& device,
-                    const DeviceType& type, ReachedByType& rates) {
+/// The time by the cluster's cost model; of an operator that takes any, sets Kernel::launches.
+double model_time_s(const Graph& graph, const Operator& op, const Device& device, const DeviceType& type,
+                    ReachedByType& rates, double* launches = nullptr) {
   if (op.measured()) return op.measured_time_s / device.speed;
   if (operator_rule(op.type).view || (op.flops == 0 && op.traffic_bytes == 0)) return 0;
   if (type.joins_products && sums_joined(graph, op)) return 0;
   const DType dtype = rated_in(graph, op, type);
   const auto& reached = rates.of(op, dtype);
   const auto kernel = kernel_of(graph, op, type);
+  if (launches) *launches = kernel.launches;
   const double compute =
       kernel.rows.aligned ? reached.compute : std::min(reached.compute, rates.unaligned());
   double compute_s = op.flops / (compute * type.peak_flops_per_s.at(dtype));
@@ -369,9 +371,11 @@ HostedCosts::HostedCosts(const Graph& graph, const DeviceType& type, const std::
   Device device;
   device.speed = 1;
   StopPoll stop;
-  for (size_t o = 0; o < graph.operators().size(); ++o, stop.step())
-    model_s_.push_back(counts(o) ? model_time_s(graph, graph.operators()[o], device, type, rates) : 0);
-  dispatches_ = Dispatches(graph, type, model_s_);
+  std::vector<double> launches(graph.operators().size(), 0);
+  model_s_.reserve(launches.size());
+  for (size_t o = 0; o < launches.size(); ++o, stop.step())
+    model_s_.push_back(counts(o) ? model_time_s(graph, graph.operators()[o], device, type, rates, &launches[o]) : 0);
+  dispatches_ = Dispatches(graph, type, model_s_, launches);
 }
 
 bool HostedCosts::counts(size_t op) const {
@@ -452,23 +456,38 @@ double kernels_of(const Graph& graph, const Operator& op) {
 
 }  // namespace
 
-Dispatches::Dispatches(const Graph& graph, const DeviceType& type, const std::vector<double>& times_s) {
+Dispatches::Dispatches(const Graph& graph, const DeviceType& type, std::span<const double> times_s,
+                       std::span<const double> launches) {
   const bool stated =
       std::any_of(type.operators.begin(), type.operators.end(),
                   [](const auto& entry) { return entry.second.dispatch_s.value_or(0) > 0; });
   if (type.dispatch_s <= 0 && !stated) return;
   std::unordered_map<std::string, int32_t> numbers;  // of runs: by layer, part and phase
   const double updates = type.operators.contains("Update") ? 1 : 0;  // else one kernel for all
-  for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    const auto& about = graph.op(op);
-    run_.push_back(-1);
-    host_s_.push_back(0);
-    if (about.collective >= 0 || about.measured() || times_s[static_cast<size_t>(op)] <= 0) continue;
-    auto name = layer_and_parts(about.name);
-    name += static_cast<char>(about.phase);
-    run_.back() = numbers.try_emplace(std::move(name), static_cast<int32_t>(numbers.size())).first->second;
-    const double launches = about.type == "Update" ? updates : kernel_of(graph, about, type).launches;
-    host_s_.back() = launches * kernels_of(graph, about) * dispatch_of(about, type);
+  const size_t count = times_s.size();
+  run_.assign(count, -1);
+  host_s_.assign(count, 0);
+  std::vector<std::pair<OperatorType, double>> known;  // dispatch_of() by type
+  const auto dispatch_s = [&](const Operator& about) {
+    if (keys_vary(about)) return dispatch_of(about, type);
+    const auto found = std::ranges::find(known, about.type, &std::pair<OperatorType, double>::first);
+    return found != known.end() ? found->second : known.emplace_back(about.type, dispatch_of(about, type)).second;
+  };
+  const Operator* last = nullptr;  // most operators are in the run of the one before
+  int32_t run = -1;
+  for (size_t op = 0; op < count; ++op) {
+    const auto& about = graph.operators()[op];
+    if (about.collective >= 0 || about.measured() || times_s[op] <= 0) continue;
+    if (!last || last->name != about.name || last->phase != about.phase) {
+      auto name = layer_and_parts(about.name);
+      name += static_cast<char>(about.phase);
+      run = numbers.try_emplace(std::move(name), static_cast<int32_t>(numbers.size())).first->second;
+    }
+    last = &about;
+    run_[op] = run;
+    const double each = about.type == "Update" ? updates : launches.empty() ? kernel_of(graph, about, type).launches
+                                                                            : launches[op];
+    host_s_[op] = each * kernels_of(graph, about) * dispatch_s(about);
   }
   runs_ = numbers.size();
 }

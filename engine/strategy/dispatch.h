@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -21,8 +22,10 @@ namespace trinity {
 class Dispatches {
  public:
   Dispatches() = default;
-  /// times_s: operators that take no time are not dispatched.
-  Dispatches(const Graph& graph, const DeviceType& type, const std::vector<double>& times_s);
+  /// times_s: operators that take no time are not dispatched. launches: [operator], kernels by what is fused or joined;
+  /// empty: they are counted.
+  Dispatches(const Graph& graph, const DeviceType& type, std::span<const double> times_s,
+             std::span<const double> launches = {});
   /// Returns what the host needs to dispatch the kernels of every operator, in seconds.
   std::vector<double> wait(double speed, std::vector<double>& times_s) const;
 
