@@ -25,6 +25,66 @@
 
 namespace trinity {
 
+/// Groups of a stage's replicas that are built, of all that the stage has. Refers to its arguments. Immutable.
+class ReplicaGroups {
+ public:
+  using Groups = std::vector<std::vector<int32_t>>;  ///< [group]: its replicas that are built, ascending
+
+  /// replicas: [stage], the number that are built.
+  ReplicaGroups(std::span<const int32_t> replicas, const ReplicaOptions& options)
+      : replicas_(replicas), options_(options) {}
+
+  /// Number of replicas, including those that are not built.
+  int32_t all_replicas_of(int32_t stage) const { return std::max(options_.of, replicas_[stage]); }
+  /// Number of members of a group of alike(), including those that are not built.
+  int64_t all_of(const std::vector<int32_t>& group, int32_t spread) const {
+    return options_.of > 1 ? options_.of / spread : static_cast<int64_t>(group.size());
+  }
+  /// Groups that hold the same weights, which are sharded over `spread` ranks.
+  Groups alike(int32_t stage, int32_t spread) const {
+    Groups groups(at(std::min(spread, all_replicas_of(stage))));
+    for (int32_t replica = 0; replica < replicas_[stage]; ++replica)
+      groups[at(number_of(replica) % spread)].push_back(replica);
+    std::erase_if(groups, [](const auto& group) { return group.empty(); });
+    return groups;
+  }
+  /// Runs of this length.
+  Groups runs_of(int32_t length, int32_t stage) const {
+    Groups runs;
+    for (int32_t replica = 0; replica < replicas_[stage]; ++replica) {
+      const bool begins = replica == 0 || number_of(replica) / length != number_of(replica - 1) / length;
+      if (begins) runs.emplace_back();
+      runs.back().push_back(replica);
+    }
+    return runs;
+  }
+  /// The groups' members in each inner group.
+  Groups within(const Groups& groups) const {
+    Groups runs;
+    for (const auto& group : groups)
+      for (size_t i = 0; i < group.size(); ++i) {
+        if (i == 0 || group[i] / options_.inner != group[i - 1] / options_.inner)
+          runs.emplace_back();
+        runs.back().push_back(group[i]);
+      }
+    return runs;
+  }
+  /// Groups over which the states of such weights are sharded.
+  Groups sharers(int32_t stage, int32_t spread) const {
+    const auto groups = alike(stage, spread);
+    return options_.inner > 1 ? within(groups) : groups;
+  }
+
+ private:
+  /// Index among all replicas of one that is built.
+  int32_t number_of(int32_t replica) const {
+    return options_.numbers.empty() ? replica : options_.numbers[at(replica)];
+  }
+
+  std::span<const int32_t> replicas_;
+  const ReplicaOptions& options_;
+};
+
 /// The copies of a graph's operators, their inputs and collectives. Used once. Not thread-safe.
 class ReplicaCopies {
  protected:
@@ -34,6 +94,7 @@ class ReplicaCopies {
         stage_(stage),
         replicas_(replicas),
         options_(options),
+        groups_(replicas, options),
         meaning_(has_meaning(graph)),
         in_place_(options.at_share.size() == 1 && options.at_share[0] == &graph),
         builder_(in_place_ ? GraphBuilder(graph) : GraphBuilder(graph.name())),
@@ -57,7 +118,7 @@ class ReplicaCopies {
   };
 
   /// Groups of replicas that take part in simultaneous collectives.
-  using Groups = std::vector<std::vector<int32_t>>;
+  using Groups = ReplicaGroups::Groups;
 
   struct Origin {
     int32_t op, stage, replica;
@@ -65,16 +126,6 @@ class ReplicaCopies {
   };
 
   int32_t replicas_of(int32_t op) const { return replicas_[stage_[op]]; }
-  /// Number of replicas, including those that are not built.
-  int32_t all_replicas_of(int32_t stage) const { return std::max(options_.of, replicas_[stage]); }
-  /// Index among all replicas of one that is built.
-  int32_t number_of(int32_t replica) const {
-    return options_.numbers.empty() ? replica : options_.numbers[at(replica)];
-  }
-  /// Number of members of a group of alike(), including those that are not built.
-  int64_t all_of(const std::vector<int32_t>& group, int32_t spread) const {
-    return options_.of > 1 ? options_.of / spread : static_cast<int64_t>(group.size());
-  }
   int32_t id_of(int32_t op, int32_t replica) const { return ids_[op][replica]; }
   const Operator& producer(int32_t tensor) const {
     return graph_.op(graph_.tensor(tensor).producer);
@@ -176,19 +227,13 @@ class ReplicaCopies {
     copy.attributes["replica"] = int64_t{replica};
     copy.attributes["replicas"] = int64_t{replicas_of(op)};
     if (copy.attributes.contains("shares") || gathers(op))
-      copy.attributes["share"] = place_among(sharers(op), replica);
+      copy.attributes["share"] = place_among(groups_.sharers(stage_[op], spread_of(op)), replica);
     if (!is_update(op)) return;
     const bool alone = options_.meeting == Meeting::weights || options_.meeting == Meeting::apart;
     if (alone) copy.attributes["mean_of"] = int64_t{options_.inner};
     if (options_.meeting == Meeting::in_turn) copy.attributes["mean_of"] = int64_t{1};
     if (options_.meeting == Meeting::weights)
       copy.attributes["every"] = int64_t{on_occasion() ? 0 : options_.every};
-  }
-
-  /// Groups of replicas over which the states of an operator are sharded.
-  Groups sharers(int32_t op) const {
-    const auto groups = alike(stage_[op], spread_of(op));
-    return options_.inner > 1 ? within(groups) : groups;
   }
 
   bool gathers(int32_t op) const {
@@ -239,15 +284,6 @@ class ReplicaCopies {
 
   int32_t spread_of(int32_t op) const { return options_.spread.empty() ? 1 : options_.spread[op]; }
 
-  /// Groups of replicas that hold the same weights.
-  Groups alike(int32_t stage, int32_t spread) const {
-    Groups groups(at(std::min(spread, all_replicas_of(stage))));
-    for (int32_t replica = 0; replica < replicas_[stage]; ++replica)
-      groups[at(number_of(replica) % spread)].push_back(replica);
-    std::erase_if(groups, [](const auto& group) { return group.empty(); });
-    return groups;
-  }
-
   /// True for a member of a collective that joins all replicas (`joined`).
   bool is_joined(int32_t op) const {
     const int32_t collective = graph_.op(op).collective;
@@ -258,7 +294,7 @@ class ReplicaCopies {
     const auto& members = graph_.collectives()[graph_.op(op).collective].members;
     const size_t here = options_.joined_of > 0 ? at(options_.joined_of) : members.size();
     const int32_t spread = spread_of(members[0]);
-    return static_cast<int64_t>(here) * all_of(alike(stage_[op], spread)[0], spread);
+    return static_cast<int64_t>(here) * groups_.all_of(groups_.alike(stage_[op], spread)[0], spread);
   }
 
   /// True if the producer or a reader of the tensor is such a member, or a local sum that one
@@ -283,18 +319,6 @@ class ReplicaCopies {
     return options_.zero_stage >= 2 && about.phase == Phase::update && about.collective >= 0 &&
            std::any_of(about.outputs.begin(), about.outputs.end(),
                        [&](int32_t output) { return meets_joined(output); });
-  }
-
-  /// The groups' members in each inner group.
-  Groups within(const Groups& groups) const {
-    Groups runs;
-    for (const auto& group : groups)
-      for (size_t i = 0; i < group.size(); ++i) {
-        if (i == 0 || group[i] / options_.inner != group[i - 1] / options_.inner)
-          runs.emplace_back();
-        runs.back().push_back(group[i]);
-      }
-    return runs;
   }
 
   /// Connects copies to copies of their forward operators, which may have higher numbers.
@@ -476,6 +500,7 @@ class ReplicaCopies {
   const Graph& graph_;
   std::span<const int32_t> stage_, replicas_;
   const ReplicaOptions& options_;
+  const ReplicaGroups groups_;
   bool meaning_;  // copies get attributes (graph/meaning.h)
   bool in_place_;  // replicas have the whole graph's costs: the first one's copies are the operators themselves
   GraphBuilder builder_;

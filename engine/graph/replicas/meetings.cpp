@@ -60,7 +60,7 @@ class Replication : ReplicaCopies {
   /// Makes one collective of the copies of one that joins all replicas, per group of replicas.
   void join_collective(size_t c) {
     const auto& of = graph_.collectives()[c];
-    const auto groups = alike(stage_[of.members[0]], spread_of(of.members[0]));
+    const auto groups = groups_.alike(stage_[of.members[0]], spread_of(of.members[0]));
     for (size_t g = 0; g < groups.size(); ++g) {
       Collective all = of;
       all.members.clear();
@@ -106,7 +106,7 @@ class Replication : ReplicaCopies {
     Groups lines;
     for (const auto& group : groups) {
       const size_t from = lines.size();
-      for (const auto& run : within({group}))
+      for (const auto& run : groups_.within({group}))
         for (size_t i = 0; i < run.size(); ++i) {
           if (lines.size() == from + i) lines.emplace_back();
           lines[from + i].push_back(run[i]);
@@ -119,7 +119,7 @@ class Replication : ReplicaCopies {
   bool is_reduced(int32_t tensor) const {
     if (meets_joined(tensor)) return false;
     const int32_t op = graph_.tensor(tensor).producer;
-    const bool alone = all_replicas_of(stage_[op]) <= spread_of(op);
+    const bool alone = groups_.all_replicas_of(stage_[op]) <= spread_of(op);
     if (!whole_[tensor] || is_variable(graph_.op(op)) || alone)
       return false;
     if (!sums_first()) return graph_.op(op).phase == Phase::backward;
@@ -134,9 +134,8 @@ class Replication : ReplicaCopies {
     const bool exchange = is_exchange(graph_.op(op));
     const auto gathers = exchange ? std::vector{op} : gathers_with(op);
     if (gathers.empty()) return;
-    auto groups = alike(stage_[op], exchange ? 1 : spread_of(op));
-    if (exchange) groups = runs_of(options_.ranks, stage_[op]);
-    if (!exchange && options_.inner > 1) groups = within(groups);
+    const auto groups = exchange ? groups_.runs_of(options_.ranks, stage_[op])
+                                 : groups_.sharers(stage_[op], spread_of(op));
     for (size_t g = 0; g < groups.size(); ++g) {
       Collective collective;
       collective.kind = exchange ? CollectiveKind::all_to_all : CollectiveKind::all_gather;
@@ -153,16 +152,6 @@ class Replication : ReplicaCopies {
         }
       builder_.add_collective(std::move(collective));
     }
-  }
-
-  Groups runs_of(int32_t length, int32_t stage) const {
-    Groups runs;
-    for (int32_t replica = 0; replica < replicas_[stage]; ++replica) {
-      const bool begins = replica == 0 || number_of(replica) / length != number_of(replica - 1) / length;
-      if (begins) runs.emplace_back();
-      runs.back().push_back(replica);
-    }
-    return runs;
   }
 
   /// Requires tensors in the order of their producers.
@@ -219,8 +208,8 @@ class Replication : ReplicaCopies {
     if (options_.meeting == Meeting::in_turn) return add_turns(bucket, k);
     using Kind = CollectiveKind;
     const Phase phase = options_.zero_stage >= 2 ? Phase::backward : Phase::update;
-    const Groups all = alike(bucket.stage, bucket.spread);
-    const Groups runs = options_.inner > 1 ? within(all) : all;
+    const Groups all = groups_.alike(bucket.stage, bucket.spread);
+    const Groups runs = groups_.sharers(bucket.stage, bucket.spread);
     const auto name = [&](const char* what) {
       return name_of([&] { return fmt::format("{}{}", what, k); });
     };
@@ -249,9 +238,9 @@ class Replication : ReplicaCopies {
   void average(size_t k) {
     if (on_occasion()) return average_on_occasion(k);
     const Bucket& bucket = weights_[k];
-    Groups groups = alike(bucket.stage, bucket.spread);
+    Groups groups = groups_.alike(bucket.stage, bucket.spread);
     if (options_.inner > 1) groups = across(groups);
-    const size_t lines = alike(bucket.stage, bucket.spread).size();
+    const size_t lines = groups_.alike(bucket.stage, bucket.spread).size();
     const bool hands_out = options_.inner > 1 && options_.zero_stage < 3;
     if (hands_out) {
       Groups first;
@@ -266,14 +255,14 @@ class Replication : ReplicaCopies {
     if (!hands_out) return;
     merged_ = options_.late ? &updated : nullptr;
     add_step(bucket, fmt::format("hand_out{}", k), CollectiveKind::broadcast, Phase::update,
-             within(alike(bucket.stage, bucket.spread)));
+             groups_.within(groups_.alike(bucket.stage, bucket.spread)));
     merged_ = nullptr;
   }
 
   /// The same conditionally: each position of the inner groups sends, merges and broadcasts.
   void average_on_occasion(size_t k) {
     const Bucket& bucket = weights_[k];
-    const Groups all = alike(bucket.stage, bucket.spread), lines = across(all);
+    const Groups all = groups_.alike(bucket.stage, bucket.spread), lines = across(all);
     // every position has another shard: all take part, in any order
     const bool apart = options_.zero_stage == 3;
     const auto updated = joined_;
@@ -292,7 +281,7 @@ class Replication : ReplicaCopies {
       add_step(bucket, fmt::format("merge{}.{}", k, place), CollectiveKind::all_reduce,
                Phase::update, apart ? lines : Groups{lines[place]});
       if (apart) continue;
-      Groups runs = within(all);
+      Groups runs = groups_.within(all);
       for (auto& run : runs) {  // the sender comes first
         const auto first = run.begin() + static_cast<std::ptrdiff_t>(place);
         std::rotate(run.begin(), first, first + 1);
@@ -332,7 +321,7 @@ class Replication : ReplicaCopies {
   void add_step(const Bucket& bucket, const std::string& name, CollectiveKind kind, Phase phase,
                 const Groups& groups) {
     for (size_t g = 0; g < groups.size(); ++g) {
-      if (all_of(groups[g], bucket.spread) < 2) continue;
+      if (groups_.all_of(groups[g], bucket.spread) < 2) continue;
       Collective collective;
       collective.name = numbered(name, g, groups.size());
       collective.algorithm = options_.algorithm;
@@ -355,7 +344,7 @@ class Replication : ReplicaCopies {
                      Phase phase, const std::vector<int32_t>& group, size_t place) {
     constexpr const char* kTypes[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast"};
     const int32_t replica = group[place];
-    const auto members = all_of(group, bucket.spread);
+    const auto members = groups_.all_of(group, bucket.spread);
     Operator member;
     member.name = copy_name(name, replica);
     member.type = kTypes[static_cast<size_t>(kind)];
