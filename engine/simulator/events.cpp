@@ -20,7 +20,8 @@ EventLoop::EventLoop(const Problem& problem)
       inverse_(((uint64_t{1} << 63) - 1) / static_cast<uint64_t>(std::max(operators_, 1)) + 1),
       flows_(problem.cluster()),
       contention_(problem),
-      groups_(problem.cluster()) {}
+      groups_(problem.cluster()),
+      queues_(problem) {}
 
 void EventLoop::run(const Plan& plan, int64_t limit_ns, Record& record) {
   begin(plan, limit_ns, record);
@@ -66,28 +67,11 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   touched_count_ = 0;
   arrivals_.clear();
   sent_.assign(static_cast<size_t>(problem_.max_outputs()) * d, -1);
-  queue_free_.assign(queue_count(d), 0);
+  queues_.begin(plan.quotient, d);
   if (fair()) flows_.clear();
   if (receiver())
     to_copy_.assign(
         static_cast<size_t>(problem_.outputs()) * d * static_cast<size_t>(micro_batches_), -1);
-}
-
-size_t EventLoop::queue_count(size_t devices) const {
-  switch (problem_.rules().queue) {
-    case QueueModel::sender:
-      return devices;
-    case QueueModel::pair:
-      return plan_.quotient ? static_cast<size_t>(plan_.quotient->queues) : devices * devices;
-    case QueueModel::route:
-      return plan_.quotient ? static_cast<size_t>(plan_.quotient->queues)
-                            : problem_.cluster().channels().size();
-    case QueueModel::none:
-    case QueueModel::fair:
-    case QueueModel::receiver:
-      break;
-  }
-  return 0;
 }
 
 /// Counts the inputs of every task; tasks without inputs are ready at 0.
@@ -138,7 +122,7 @@ void EventLoop::instant() {
     else if (touched_count_ > 0 && start_best())
       continue;
     else if (!bookable_.empty())
-      book_collectives();
+      while (!bookable_.empty()) book_first(bookable_);
     else
       break;
   }
@@ -394,35 +378,11 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
     flow(arrival, problem_.latency_ns(from, to));
     return;
   }
-  queues_.clear();
-  collect_queues(from, to);
-  const int64_t wire = wire_ns(from, to, bytes), start = book(wire);
+  const int64_t wire = wire_ns(from, to, bytes), start = queues_.transfer(from, to, now_ns_, wire);
   auto& copy = record_->copies[index];
   copy.start_ns = start;
   copy.end_ns = start + wire;
   arriving_.push({copy.end_ns, arrival});
-}
-
-/// Adds the queues of a transfer between two devices to queues_.
-void EventLoop::collect_queues(int32_t from, int32_t to) {
-  const auto model = problem_.rules().queue;
-  if (model == QueueModel::sender)
-    queues_.push_back(from);
-  else if (plan_.quotient && (model == QueueModel::pair || model == QueueModel::route))
-    add_queues(plan_.quotient->path(from, to));
-  else if (model == QueueModel::pair)
-    queues_.push_back(from * static_cast<int32_t>(devices()) + to);
-  else if (model == QueueModel::route)
-    for (const int32_t channel : problem_.cluster().route(from, to)) queues_.push_back(channel);
-}
-
-/// Occupies all of queues_ together for `duration_ns`; returns the start.
-int64_t EventLoop::book(int64_t duration_ns) {
-  int64_t start = now_ns_;
-  for (const int32_t queue : queues_) start = std::max(start, queue_free_[queue]);
-  for (const int32_t queue : queues_)
-    queue_free_[queue] = start + duration_ns + problem_.rules().link_dead_ns;
-  return start;
 }
 
 /// Starts the flows of an arrival after its latency; without bytes it arrives then.
@@ -493,22 +453,9 @@ const CollectiveGroup& EventLoop::group_of(int32_t collective) {
   return group;
 }
 
-/// Adds the queues of a collective between several devices to queues_.
-void EventLoop::collect_group_queues(int32_t collective) {
-  const auto model = problem_.rules().queue;
-  if (plan_.quotient && (model == QueueModel::pair || model == QueueModel::route))
-    return add_queues(plan_.quotient->group_queues[plan_.quotient->group[collective]]);
-  for (size_t i = 0; i < ring_.size(); ++i)
-    collect_queues(ring_[i], model == QueueModel::sender ? ring_[i] : ring_[(i + 1) % ring_.size()]);
-}
-
 void EventLoop::book_first(EventQueue& queue) {
   const auto micro = static_cast<int32_t>(queue.front().first);
   book_collective(static_cast<int32_t>(queue.pop()), micro);
-}
-
-void EventLoop::book_collectives() {
-  while (!bookable_.empty()) book_first(bookable_);
 }
 
 void EventLoop::book_collective(int32_t collective, int32_t micro) {
@@ -534,11 +481,9 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
     flow(arrival, std::llround(cost.latency_s * 1e9));
     return;
   }
-  queues_.clear();
-  if (!alone) collect_group_queues(collective);
   const int64_t duration = std::llround(cost.time_s() * 1e9);
   auto& run = record_->collectives.back();
-  run.start_ns = book(duration);
+  if (!alone) run.start_ns = queues_.collective(collective, ring_, now_ns_, duration);
   run.end_ns = run.start_ns + duration;
   if (run.end_ns > (int64_t{1} << 61))
     throw LimitError("the collectives of graph '{}' take longer than the simulator's clock holds; check the units of "

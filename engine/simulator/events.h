@@ -2,6 +2,7 @@
 
 #include "base/stop.h"
 #include "cluster/collectives.h"
+#include "simulator/bookings.h"
 #include "simulator/contention.h"
 #include "simulator/engine.h"
 #include "simulator/flows.h"
@@ -67,15 +68,7 @@ class EventLoop : public Engine {
   void arrive_collective(CollectiveRun& run);
   void find_ring(int32_t collective);
   void book_collective(int32_t collective, int32_t micro);
-  void collect_queues(int32_t from, int32_t to);
-  void add_queues(std::span<const int32_t> queues) {
-    queues_.insert(queues_.end(), queues.begin(), queues.end());
-  }
-  int64_t book(int64_t duration_ns);
-  void book_collectives();
   void book_first(EventQueue& queue);
-  size_t queue_count(size_t devices) const;
-  void collect_group_queues(int32_t collective);
   const CollectiveGroup& group_of(int32_t collective);
   int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
     return problem_.wire_ns(plan_.cluster_device(from), plan_.cluster_device(to), bytes);
@@ -141,13 +134,11 @@ class EventLoop : public Engine {
   EventQueue local_;  // (micro-batch, collective) of collectives on one device
   std::vector<Arrival> arrivals_;         // in order of booking
   std::vector<int32_t> sent_;  // [output][device]: the last task that sent the output there
-  /// When each queue is free; index: sender: device; pair: [from][to]; route: channel.
-  std::vector<int64_t> queue_free_;
   std::vector<int32_t> to_copy_;          // receiver: [run][tensor][device]: copy to make, or -1
   std::vector<int32_t> members_missing_;  // [micro-batch][collective]
   CollectiveGroups groups_;               // groups of devices, for collective costs
   std::vector<int32_t> ring_;             // devices of the current collective
-  std::vector<int32_t> queues_;           // queues that the current transfer or collective occupies
+  Bookings queues_;
   std::vector<int32_t> ended_flows_;
   StopPoll stop_;
 };
