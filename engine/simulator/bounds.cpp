@@ -32,7 +32,7 @@ struct DeviceClass {
 };
 
 std::vector<DeviceClass> device_classes(const Problem& problem) {
-  std::vector<DeviceClass> classes(at(problem.cost_classes()));
+  std::vector<DeviceClass> classes(problem.tables().first().size());
   for (int32_t d = problem.devices() - 1; d >= 0; --d) {
     auto& found = classes[problem.cost_class(d)];
     found.device = d;

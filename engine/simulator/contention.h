@@ -20,7 +20,7 @@ class Contention {
       : problem_(problem),
         group_of_(static_cast<size_t>(problem.devices()), -1),
         work_(static_cast<size_t>(problem.devices())) {
-    if (!problem.contends()) return;
+    if (!problem.tables().contends()) return;
     const auto& cluster = problem.cluster();
     std::map<std::pair<std::string, int32_t>, std::vector<int32_t>> alike;
     for (int32_t d = 0; d < problem.devices(); ++d)

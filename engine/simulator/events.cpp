@@ -375,7 +375,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   }
   arrivals_.push_back({index, false, 1, bytes});
   if (fair()) {
-    flow(arrival, problem_.latency_ns(from, to));
+    flow(arrival, problem_.tables().latency_ns(from, to));
     return;
   }
   const int64_t wire = wire_ns(from, to, bytes), start = queues_.transfer(from, to, now_ns_, wire);

@@ -35,7 +35,7 @@ class EventLoop : public Engine {
   void begin_tasks();
   /// Earliest end of a running task.
   int64_t next_end() {
-    if (problem_.contends()) drop_moved_ends();
+    if (problem_.tables().contends()) drop_moved_ends();
     return ends_.first();
   }
   int64_t next_instant() {

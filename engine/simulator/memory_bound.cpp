@@ -67,7 +67,7 @@ class OperatorMemory {
   /// collective that takes no time, or a copy that is received in no time.
   bool may_begin_later(int32_t storage, int64_t bytes) const {
     return problem_.graph().op(producers_[storage]).collective >= 0 ||
-           problem_.takes_no_time(bytes);
+           problem_.tables().takes_no_time(bytes);
   }
 
   struct Input {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "graph/operator_types.h"
@@ -14,11 +13,77 @@
 namespace trinity {
 namespace {
 
-/// Maximum pause, latency or operator time: 1e6 s.
-constexpr int64_t kLongest = 1'000'000'000'000'000;
+void check_rules(const SimulationRules& rules, const Graph& graph) {
+  for (const int64_t pause_ns : {rules.device_dead_ns, rules.link_dead_ns}) {
+    if (pause_ns < 0)
+      throw ArgumentError("a pause must not be negative, got {} ns", pause_ns);
+    if (pause_ns > kLongestNs)
+      throw LimitError("a pause of {} ns is more than the simulator's clock supports ({})", pause_ns, kLongestNs);
+  }
+  const bool queued = rules.queue == QueueModel::route || rules.queue == QueueModel::fair ||
+                      rules.queue == QueueModel::receiver;
+  if (queued && (rules.broadcast || rules.last_event || rules.link_dead_ns > 0))
+    throw ArgumentError("queue model '{}' cannot be combined with rules 'placeto' (broadcast, pauses of links); use "
+                        "'sender'", choice_name(rules.queue));
+  if (rules.broadcast && rules.memory == MemoryModel::slots)
+    throw ArgumentError("SimulationRules: broadcast cannot be combined with MemoryModel::slots; "
+                        "use outputs_only or none");
+  if (rules.event_order && (!rules.broadcast || rules.queue != QueueModel::sender))
+    throw ArgumentError("SimulationRules: event_order needs broadcast and queue 'sender'");
+  const bool pauses = rules.device_dead_ns > 0 || rules.link_dead_ns > 0;
+  if (rules.edge_transfers && (rules.broadcast || rules.last_event || pauses || rules.queue != QueueModel::none ||
+                               rules.memory != MemoryModel::none))
+    throw ArgumentError("rules 'doppler' require queue = 'none', memory = 'none' and no pauses");
+  const char* published = rules.published_name();
+  if (published && !graph.collectives().empty())
+    throw ArgumentError("rules '{}' do not support collectives", published);
+}
 
-/// Maximum number of devices with a table of all pairs: 4 MB.
-constexpr int32_t kTabledDevices = 512;
+void check_contention(const Problem& problem) {
+  if (!problem.tables().contends()) return;
+  if (problem.rules().edge_transfers)
+    throw ArgumentError("rules 'doppler' do not support memory contention");
+  int64_t longest_ns = 0;
+  for (const int32_t device : problem.tables().first())
+    for (const int64_t time_ns : problem.costs(device)) longest_ns = std::max(longest_ns, time_ns);
+  if (longest_ns >= (int64_t{1} << 40))
+    throw LimitError("graph '{}': an operator takes {:.3g} s, more than the limit for devices with memory contention",
+                     problem.graph().name(), static_cast<double>(longest_ns) * 1e-9);
+}
+
+/// [operator]: Problem::alias().
+std::vector<int32_t> aliases(const Problem& problem) {
+  const auto& graph = problem.graph();
+  std::vector<int32_t> found(static_cast<size_t>(problem.operators()), -1);
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    const int32_t input = overwritten(graph, graph.op(o));
+    if (input < 0) continue;
+    const int32_t from = graph.tensor(input).producer;
+    found[o] = problem.first_output(from) + input - graph.op(from).outputs.front();
+  }
+  return found;
+}
+
+/// [operator]: Problem::tail_ns().
+std::vector<int64_t> tails(const Problem& problem) {
+  std::vector<int64_t> found(static_cast<size_t>(problem.operators()), 0);
+  for (int32_t o = problem.operators() - 1; o >= 0; --o)
+    for (const auto& reader : problem.readers(o))
+      found[o] = std::max(found[o], problem.least_cost_ns(reader.op) + found[reader.op]);
+  return found;
+}
+
+/// [output]: Problem::uniform_wires().
+std::vector<int64_t> uniform_wires_of(const Problem& problem) {
+  std::vector<int64_t> found;
+  if (!problem.tables().uniform()) return found;
+  for (const int64_t bytes : problem.all_output_bytes()) {
+    const bool representable = problem.devices() > 1 &&
+                               static_cast<double>(bytes) / problem.tables().wire(0, 1).bytes_per_ns < 4e18;
+    found.push_back(representable ? problem.wire_ns(0, 1, bytes) : 0);  // see check_range()
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -62,117 +127,39 @@ const char* SimulationRules::published_name() const {
 Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
                  SimulationRules rules, const CostFunction& cost)
     : graph_(std::move(graph)), cluster_(std::move(cluster)), rules_(rules) {
-  check_rules();
-  on_ = find_devices(static_cast<bool>(cost));
+  check_rules(rules_, *graph_);
+  tables_ = std::make_shared<const DeviceTables>(cluster_, static_cast<bool>(cost));
   if (cost)
     graph_ = std::make_shared<const Graph>(
-        graph_->with_stated_times(stated_times(*graph_, *cluster_, on_->first, cost)));
+        graph_->with_stated_times(stated_times(*graph_, *cluster_, tables_->first(), cost)));
   bind(true);
 }
 
 Problem::Problem(std::shared_ptr<const Graph> graph, const Problem& like)
     : graph_(std::move(graph)), cluster_(like.cluster_), rules_(like.rules_) {
-  check_rules();
-  on_ = like.on_;
+  check_rules(rules_, *graph_);
+  tables_ = like.tables_;
   bind(false);
 }
 
-std::shared_ptr<Problem::Devices> Problem::find_devices(bool own_costs) const {
-  auto found = std::make_shared<Devices>();
-  find_classes(*found, own_costs);
-  find_contention(*found);
-  find_wires(*found);
-  return found;
-}
-
 void Problem::bind(bool first) {
-  cost_class_ = on_->cost_class.data();
-  wires_ = on_->wires.empty() ? nullptr : on_->wires.data();
   bind_costs();
-  check_contention();
+  check_contention(*this);
   bind_edges();
   bind_gradients();
-  if (first) check_latencies();
-  bind_uniform_wires();
-  bind_aliases();
-  bind_tails();
+  if (first) tables_->check_latencies();
+  uniform_wire_ns_ = uniform_wires_of(*this);
+  alias_ = aliases(*this);
+  tail_ns_ = tails(*this);
   check_range();
-}
-
-void Problem::check_rules() const {
-  for (const int64_t pause_ns : {rules_.device_dead_ns, rules_.link_dead_ns}) {
-    if (pause_ns < 0)
-      throw ArgumentError("a pause must not be negative, got {} ns", pause_ns);
-    if (pause_ns > kLongest)
-      throw LimitError("a pause of {} ns is more than the simulator's clock supports ({})", pause_ns, kLongest);
-  }
-  const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair ||
-                      rules_.queue == QueueModel::receiver;
-  if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
-    throw ArgumentError("queue model '{}' cannot be combined with rules 'placeto' (broadcast, pauses of links); use "
-                        "'sender'", choice_name(rules_.queue));
-  if (rules_.broadcast && rules_.memory == MemoryModel::slots)
-    throw ArgumentError("SimulationRules: broadcast cannot be combined with MemoryModel::slots; "
-                        "use outputs_only or none");
-  if (rules_.event_order && (!rules_.broadcast || rules_.queue != QueueModel::sender))
-    throw ArgumentError("SimulationRules: event_order needs broadcast and queue 'sender'");
-  const bool pauses = rules_.device_dead_ns > 0 || rules_.link_dead_ns > 0;
-  if (rules_.edge_transfers && (rules_.broadcast || rules_.last_event || pauses ||
-                                rules_.queue != QueueModel::none ||
-                                rules_.memory != MemoryModel::none))
-    throw ArgumentError("rules 'doppler' require queue = 'none', memory = 'none' and no pauses");
-  const char* published = rules_.published_name();
-  if (published && !graph_->collectives().empty())
-    throw ArgumentError("rules '{}' do not support collectives", published);
-}
-
-/// True if two devices of a type with contention are on one node.
-void Problem::find_contention(Devices& found) const {
-  std::set<std::pair<std::string_view, int32_t>> seen;
-  std::map<int32_t, bool> known;
-  for (int32_t d = 0; d < devices(); ++d) {
-    const auto& device = cluster_->device(d);
-    const auto [contends, added] = known.try_emplace(device.type);
-    if (added) contends->second = has_contention(cluster_->type_of(d));
-    if (contends->second && !device.node.empty())
-      found.contends = !seen.insert({device.node, device.type}).second || found.contends;
-  }
-}
-
-void Problem::check_contention() const {
-  if (contends() && rules_.edge_transfers)
-    throw ArgumentError("rules 'doppler' do not support memory contention");
-  const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
-  if (contends() && longest >= (int64_t{1} << 40))
-    throw LimitError("graph '{}': an operator takes {:.3g} s, more than the limit for devices with memory contention",
-                     graph_->name(), static_cast<double>(longest) * 1e-9);
-}
-
-/// own_costs: the cost model may distinguish types by name.
-void Problem::find_classes(Devices& found, bool own_costs) const {
-  std::map<std::pair<int32_t, double>, int32_t> classes;
-  const auto kinds = cluster_->kinds();
-  for (int32_t d = 0; d < devices(); ++d) {
-    const auto& device = cluster_->device(d);
-    if (const Device* before = d > 0 ? &cluster_->device(d - 1) : nullptr;
-        before && before->type == device.type && before->speed == device.speed) {
-      found.cost_class.push_back(found.cost_class.back());
-      continue;
-    }
-    const auto [known, added] = classes.emplace(
-        std::pair(own_costs ? device.type : kinds[device.type], device.speed),
-        static_cast<int32_t>(found.first.size()));
-    found.cost_class.push_back(known->second);
-    if (added) found.first.push_back(d);
-  }
 }
 
 void Problem::bind_costs() {
   const auto n = static_cast<size_t>(operators());
   least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
-  cost_ns_.reserve(n * on_->first.size());
+  cost_ns_.reserve(n * tables_->first().size());
   std::map<int32_t, HostedCosts> by_type;
-  for (const int32_t d : on_->first) {
+  for (const int32_t d : tables_->first()) {
     const auto& device = cluster_->device(d);
     const auto& costs = by_type.try_emplace(device.type, *graph_, cluster_->type_of(d)).first->second;
     const auto times_s = costs.on(device).times_s;
@@ -267,99 +254,16 @@ int64_t Problem::framework_bytes() const {
   return least;
 }
 
-Problem::Wire Problem::rounded(const trinity::Wire& wire) {
-  return {std::llround(wire.latency_s * 1e9), wire.bandwidth_bytes_per_s / 1e9};
-}
-
-Problem::Wire Problem::found_wire(int32_t from, int32_t to) const {
-  return from == to ? Wire{} : rounded(cluster_->wire(from, to));
-}
-
-/// Throws LimitError for a latency beyond the clock's range.
-void Problem::check_latency(const trinity::Wire& wire, const std::string& route) const {
-  if (!(wire.latency_s * 1e9 <= static_cast<double>(kLongest)))
-    throw LimitError("cluster '{}': {} has a latency of {} s, more than the simulator's clock supports",
-                     cluster_->name(), route, wire.latency_s);
-}
-
-void Problem::check_latencies() const {
-  if (devices() > kTabledDevices)
-    return cluster_->routes().for_each_wire(
-        [this](const trinity::Wire& wire) { check_latency(wire, "a route"); });
-  for (int32_t a = 0; a < devices(); ++a)
-    for (int32_t b = 0; b < devices(); ++b)
-      if (const auto wire = cluster_->wire(a, b); a != b && !(wire.latency_s < 1))
-        check_latency(wire, fmt::format("the route from '{}' to '{}'", cluster_->device(a).name,
-                                        cluster_->device(b).name));
-}
-
-void Problem::find_wires(Devices& found) const {
-  const auto note = [&found](const Wire& wire) {
-    found.longest_latency_ns = std::max(found.longest_latency_ns, wire.latency_ns);
-    found.shortest_latency_ns = std::min(found.shortest_latency_ns, wire.latency_ns);
-    found.least_bytes_per_ns = std::min(found.least_bytes_per_ns, wire.bytes_per_ns);
-    found.most_bytes_per_ns = std::max(found.most_bytes_per_ns, wire.bytes_per_ns);
-  };
-  if (devices() > kTabledDevices) {
-    cluster_->routes().for_each_wire([&](const trinity::Wire& wire) { note(rounded(wire)); });
-    return;
-  }
-  auto& wires = found.wires;
-  for (int32_t a = 0; a < devices(); ++a)
-    for (int32_t b = 0; b < devices(); ++b) {
-      wires.push_back(found_wire(a, b));
-      if (a != b) note(wires.back());
-    }
-  const auto n = static_cast<size_t>(devices());
-  found.uniform = true;
-  for (size_t at = 1; at < wires.size() && found.uniform; ++at)
-    if (at % (n + 1) != 0 && (wires[at].latency_ns != wires[1].latency_ns ||
-                              wires[at].bytes_per_ns != wires[1].bytes_per_ns))
-      found.uniform = false;
-}
-
-void Problem::bind_uniform_wires() {
-  if (!on_->uniform) return;
-  for (const int64_t bytes : output_bytes_) {
-    const bool representable =
-        devices() > 1 && static_cast<double>(bytes) / wires_[1].bytes_per_ns < 4e18;
-    uniform_wire_ns_.push_back(representable ? wire_ns(0, 1, bytes) : 0);  // see check_range()
-  }
-}
-
-void Problem::bind_aliases() {
-  alias_.assign(static_cast<size_t>(operators()), -1);
-  for (int32_t o = 0; o < operators(); ++o) {
-    const auto& op = graph_->op(o);
-    const int32_t input = overwritten(*graph_, op);
-    if (input < 0) continue;
-    const int32_t from = graph_->tensor(input).producer;
-    alias_[o] = first_output(from) + input - graph_->op(from).outputs.front();
-  }
-}
-
-void Problem::bind_tails() {
-  tail_ns_.assign(static_cast<size_t>(operators()), 0);
-  for (int32_t o = operators() - 1; o >= 0; --o)
-    for (const auto& reader : readers(o)) {
-      auto& tail = tail_ns_[o];
-      tail = std::max(tail, least_cost_ns(reader.op) + tail_ns(reader.op));
-    }
-}
-
 /// Some operator or transfer is always running, so no step exceeds the sum of all operators and
 /// transfers (collectives are added by the simulator, which knows their devices).
 void Problem::check_range() {
   for (int32_t o = 0; o < operators(); ++o) {
     int64_t slowest = 0;
-    for (int32_t c = 0; c < cost_classes(); ++c)
-      slowest =
-          std::max(slowest, cost_ns_[static_cast<size_t>(c) * static_cast<size_t>(operators()) +
-                                     static_cast<size_t>(o)]);
+    for (const int32_t device : tables_->first()) slowest = std::max(slowest, cost_ns(device, o));
     longest_step_ns_ += static_cast<double>(slowest + rules_.device_dead_ns);
   }
-  const auto latency = static_cast<double>(on_->longest_latency_ns);
-  const double rate = on_->least_bytes_per_ns;
+  const auto latency = static_cast<double>(tables_->longest_latency_ns());
+  const double rate = tables_->least_bytes_per_ns();
   for (int32_t o = 0; o < operators() && devices() > 1; ++o)
     for (const auto& reader : readers(o))
       longest_step_ns_ += latency + static_cast<double>(rules_.link_dead_ns) + 1 +

@@ -7,6 +7,7 @@
 
 #include "cluster/cluster.h"
 #include "graph/graph.h"
+#include "simulator/device_tables.h"
 #include "strategy/cost.h"
 
 namespace trinity {
@@ -80,49 +81,29 @@ class Problem {
   const Cluster& cluster() const { return *cluster_; }
   const std::shared_ptr<const Cluster>& shared_cluster() const { return cluster_; }
   const SimulationRules& rules() const { return rules_; }
+  const DeviceTables& tables() const { return *tables_; }
   int32_t operators() const { return graph_->operator_count(); }
   int32_t devices() const { return cluster_->device_count(); }
 
   /// Time of `op` on `device`; 0 for members of collectives.
   int64_t cost_ns(int32_t device, int32_t op) const { return costs(device)[op]; }
-  /// Times of all operators on a device. Devices of one type and speed share a cost class.
+  /// Times of all operators on a device.
   std::span<const int64_t> costs(int32_t device) const {
-    return class_costs(cost_class(device));
-  }
-  std::span<const int64_t> class_costs(int32_t cost_class) const {
     const auto n = static_cast<size_t>(operators());
-    return {cost_ns_.data() + n * static_cast<size_t>(cost_class), n};
+    return {cost_ns_.data() + n * static_cast<size_t>(cost_class(device)), n};
   }
-  int32_t cost_class(int32_t device) const { return cost_class_[device]; }
-  /// True if devices of a node slow each other down (see Contention).
-  bool contends() const { return on_->contends; }
-  int32_t cost_classes() const { return static_cast<int32_t>(on_->first.size()); }
+  int32_t cost_class(int32_t device) const { return tables_->cost_class(device); }
   /// Minimum time of `op` over all devices.
   int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[op]; }
   /// Longest path from the end of `op` to the end of the step, at minimum costs and without
   /// communication.
   int64_t tail_ns(int32_t op) const { return tail_ns_[op]; }
 
-  struct Wire {
-    int64_t latency_ns = 0;
-    double bytes_per_ns = std::numeric_limits<double>::infinity();
-  };
-  Wire wire(int32_t from, int32_t to) const {
-    if (!wires_) return found_wire(from, to);
-    return wires_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
-                  static_cast<size_t>(to)];
-  }
   /// Latency plus bytes / bandwidth, rounded once.
   int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
-    const Wire wire = this->wire(from, to);
+    const auto wire = tables_->wire(from, to);
     return wire.latency_ns +
            static_cast<int64_t>(static_cast<double>(bytes) / wire.bytes_per_ns + 0.5);
-  }
-  int64_t latency_ns(int32_t from, int32_t to) const { return wire(from, to).latency_ns; }
-  /// True if a transfer of this many bytes takes 0 ns between some two devices.
-  bool takes_no_time(int64_t bytes) const {
-    return on_->shortest_latency_ns == 0 &&
-           static_cast<double>(bytes) / on_->most_bytes_per_ns < 0.5;
   }
   /// Transfer times of all outputs (see first_output()) if every pair of devices has the same
   /// latency and bandwidth; empty otherwise.
@@ -185,47 +166,17 @@ class Problem {
   double longest_step_ns() const { return longest_step_ns_; }
 
  private:
-  /// Latency and rate of a route; 0 and infinity from a device to itself.
-  Wire found_wire(int32_t from, int32_t to) const;
-  static Wire rounded(const trinity::Wire& wire);
-  void check_latency(const trinity::Wire& wire, const std::string& route) const;
-  void check_latencies() const;
-  /// Tables that depend on the cluster alone; shared between problems.
-  struct Devices {
-    std::vector<int32_t> cost_class;
-    std::vector<int32_t> first;         // per cost class: its first device
-    bool contends = false;
-    /// Per pair of devices; empty for more than kTabledDevices devices, whose routes are looked up
-    /// on demand.
-    std::vector<Wire> wires;
-    bool uniform = false;               // true if all of `wires` are equal
-    int64_t longest_latency_ns = 0;
-    int64_t shortest_latency_ns = std::numeric_limits<int64_t>::max();
-    double least_bytes_per_ns = std::numeric_limits<double>::infinity();
-    double most_bytes_per_ns = 0;
-  };
   /// first: first problem bound to its cluster.
   void bind(bool first);
-  std::shared_ptr<Devices> find_devices(bool own_costs) const;
-  void find_classes(Devices& found, bool own_costs) const;
-  void find_contention(Devices& found) const;
-  void find_wires(Devices& found) const;
   void bind_costs();
-  void check_contention() const;
   void bind_edges();
-  void bind_uniform_wires();
-  void bind_aliases();
   void bind_gradients();
-  void bind_tails();
-  void check_rules() const;
   void check_range();
 
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<const Cluster> cluster_;
   SimulationRules rules_;
-  std::shared_ptr<const Devices> on_;
-  const int32_t* cost_class_ = nullptr;  // of on_
-  const Wire* wires_ = nullptr;          // of on_; null if there is no table
+  std::shared_ptr<const DeviceTables> tables_;
   std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
   std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
   std::vector<int64_t> gradient_bytes_;  // empty: gradients are not resident

@@ -366,7 +366,7 @@ class Stage {
     Transfer& transfer = copy.transfer;
     transfer.start_ns = now_;
     if (rules_.queue == QueueModel::fair) {
-      const int64_t begin = now_ + problem_.latency_ns(transfer.from, transfer.to);
+      const int64_t begin = now_ + problem_.tables().latency_ns(transfer.from, transfer.to);
       booking.flows = {add_flow(transfer.from, transfer.to, begin, transfer.bytes)};
     } else {
       const int64_t duration = problem_.wire_ns(transfer.from, transfer.to, transfer.bytes);

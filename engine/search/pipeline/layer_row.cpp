@@ -79,7 +79,7 @@ class GraphRow {
 
   void add_devices() {
     const auto& cluster = problem_.cluster();
-    std::vector<int32_t> kind_of(at(problem_.cost_classes()), -1);
+    std::vector<int32_t> kind_of(problem_.tables().first().size(), -1);
     for (int32_t d = 0; d < problem_.devices(); ++d) {
       auto& kind = kind_of[problem_.cost_class(d)];
       if (kind < 0) {

@@ -13,7 +13,7 @@ namespace {
 
 bool equal_devices(const Problem& problem) {
   const auto& cluster = problem.cluster();
-  if (problem.cost_classes() != 1) return false;
+  if (problem.tables().first().size() != 1) return false;
   for (int32_t d = 1; d < problem.devices(); ++d)
     if (cluster.capacity_bytes(d) != cluster.capacity_bytes(0)) return false;
   return problem.devices() == 1 || problem.outputs() == 0 || !problem.uniform_wires().empty();
@@ -49,8 +49,8 @@ void PlacementSpace::bind_neighbours() {
 
 void PlacementSpace::bind_costs() {
   const auto n = static_cast<size_t>(units());
-  cost_ns_.assign(n * static_cast<size_t>(problem_.cost_classes()), 0);
-  std::vector<bool> bound(static_cast<size_t>(problem_.cost_classes()), false);
+  cost_ns_.assign(n * problem_.tables().first().size(), 0);
+  std::vector<bool> bound(problem_.tables().first().size(), false);
   for (int32_t device = 0; device < devices(); ++device) {
     const auto row = static_cast<size_t>(problem_.cost_class(device));
     if (bound[row]) continue;

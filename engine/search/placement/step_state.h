@@ -151,7 +151,7 @@ class StepState {
     std::vector<std::pair<int32_t, int32_t>> of_kind;
     for (int32_t from = 0; from < space_.devices(); ++from)
       for (int32_t to = 0; to < space_.devices(); ++to) {
-        const auto wire = problem.wire(from, to);
+        const auto wire = problem.tables().wire(from, to);
         const auto [kind, is_new] = known.try_emplace({wire.latency_ns, wire.bytes_per_ns},
                                                       static_cast<uint32_t>(known.size()));
         if (is_new) of_kind.emplace_back(from, to);

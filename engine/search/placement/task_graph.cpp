@@ -82,7 +82,7 @@ TaskGraph make_task_graph(const Problem& problem) {
   }
   for (int32_t p = 0; p < graph.processors; ++p)
     for (int32_t q = 0; q < graph.processors; ++q) {
-      graph.latency.push_back(p == q ? 0 : problem.latency_ns(p, q));
+      graph.latency.push_back(p == q ? 0 : problem.tables().latency_ns(p, q));
       graph.rate.push_back(p == q ? 1 : problem.cluster().bandwidth_bytes_per_s(p, q) / 1e9);
     }
   const auto units = problem.graph().units();

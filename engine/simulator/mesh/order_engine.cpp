@@ -12,7 +12,7 @@ class OrderEngine::Run : OrderPeriods {
   /// True if the problem's rules are supported.
   static bool takes(const Problem& problem) {
     const auto& rules = problem.rules();
-    return !problem.contends() && !rules.published_name() && rules.queue != QueueModel::fair &&
+    return !problem.tables().contends() && !rules.published_name() && rules.queue != QueueModel::fair &&
            rules.queue != QueueModel::receiver;
   }
 

@@ -335,7 +335,7 @@ class Refinement : LaneCopies {
 
 bool takes(const Problem& problem) {
   const auto& rules = problem.rules();
-  return !problem.contends() && !rules.published_name() && rules.queue != QueueModel::fair;
+  return !problem.tables().contends() && !rules.published_name() && rules.queue != QueueModel::fair;
 }
 
 }  // namespace

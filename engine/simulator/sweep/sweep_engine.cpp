@@ -66,7 +66,7 @@ void SweepEngine::lay_out(int32_t runs) {
 }
 
 bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
-  if (problem.rules().queue == QueueModel::receiver || problem.contends()) return false;
+  if (problem.rules().queue == QueueModel::receiver || problem.tables().contends()) return false;
   const int32_t runs = schedule ? schedule->runs() : 1;
   if (schedule && (schedule->stream > 0 || !schedule->weight_versions.empty() ||
                    (runs > 1 && schedule->dispatch == DispatchRule::order)))

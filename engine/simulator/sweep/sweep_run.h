@@ -416,7 +416,7 @@ class SweepEngine::Run {
     copies_[number] = copy;
     int64_t begin = copy.start_ns, rank = number;
     if (fair_) {
-      begin += problem_.latency_ns(copy.from, copy.to);
+      begin += problem_.tables().latency_ns(copy.from, copy.to);
       if (bytes == 0) return end_copy(number, begin);
     } else {
       rank |= (at_once ? int64_t{1} << kLargeShift : int64_t{copy.task}) << 32;
