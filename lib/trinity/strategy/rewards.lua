@@ -38,11 +38,9 @@ local mdpe = options_of.declare('trinity.MdpeOptions', { help = 'What rewards.md
   { 'mode', options_of.words('trinity.MdpeMode', { 'linear', 'hinge', 'both' }), 'both',
     help = 'penalty relative to the tolerance: linear, hinge (only above it), or both' },
   { 'hinge_factor', 'number', 10, least = 0, most = 1e300, help = 'slope above the tolerance' },
-  { 'failing_factor', 'number', 10, least = 0, most = 1e300, help = 'multiplies the cost of a placement that does not '
-    .. 'fit' },
   { 'scale', options_of.words('trinity.MdpeScale', { 'log', 'log_time', 'sqrt', 'linear' }), 'log',
     help = 'function applied to the cost' },
-  { 'failing_signal', 'number', least = 0, most = 1e300, otherwise = 'use failing_factor',
+  { 'failing_signal', 'number', least = 0, most = 1e300, otherwise = 'ten times the cost or more',
     help = 'a placement that does not fit has minus this value as its reward' },
 })
 
@@ -57,7 +55,7 @@ local mdpe = options_of.declare('trinity.MdpeOptions', { help = 'What rewards.md
 ---   4  T is the simulated step time;
 ---   5  q by mode: 'linear' C, 'hinge' hinge_factor * max(0, C - 1), 'both' their sum;
 ---   6  tolerances are bytes and soft; the limit is the memory of the device.
---- For a placement that does not fit, time and penalties are multiplied by failing_factor and by 1 + excess memory /
+--- For a placement that does not fit, time and penalties are multiplied by ten and by 1 + excess memory /
 --- memory tolerance. It is thus worse than similar placements that fit, and the reward still has a slope. With
 --- failing_signal = s its reward is -s instead (10 in Hierarchical; in seconds in the released code). Example:
 --- `trinity.rewards.mdpe { alpha = 0.7, gamma = 0.3 }`
@@ -75,7 +73,7 @@ function rewards.mdpe(options)
     local penalty = beta * q(m.peak_communication_bytes / tolerated_communication, factor)
       + gamma * q(m.peak_memory_bytes / tolerated_memory, factor)
     if not m.feasible then
-      local worse = o.failing_factor * (1 + m.excess_memory_bytes / tolerated_memory)
+      local worse = 10 * (1 + m.excess_memory_bytes / tolerated_memory)
       time, penalty = worse * time, worse * penalty
     end
     return scale(time, penalty)

@@ -16,7 +16,6 @@ local window_options = options_of.declare('trinity.WindowOptions', { help = 'Opt
     .. "{ top, left, bottom, right }, or 'same'" },
   { 'group', 'integer', 1, least = 1, help = 'groups of a convolution' },
   { 'ceil', 'boolean', false, help = 'pooling: the last window may exceed the edge' },
-  { 'include_padding', 'boolean', false, help = 'average pooling: count padding in the average' },
   { 'channels', 'integer', least = 1, most = 2 ^ 31, help = 'output channels of a convolution' },
   { 'bias', 'boolean', false, help = 'add a bias to a convolution' },
 })
@@ -163,14 +162,13 @@ function Layers:batch_norm(name, x, o)
 end
 
 ---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, o: trinity.WindowOptions): trinity.Tensor
-local function pool(method, type, state)
+local function pool(method, type, own)
   local owner = 'layers:' .. method
   return function(self, name, x, o)
     o = begin_window(owner, x, o)
     local height, width, attributes = window(type, name, x, o)
     if o.ceil then attributes.ceil_mode = 1 end
-    if state then state(attributes, o) end
-    return (self:operator(type, name, { inputs = { x }, attributes = attributes,
+    return (self:operator(type, name, { inputs = { x }, attributes = util.merged(attributes, own),
       shapes = { { x.shape[1], x.shape[2], height, width } } }))
   end
 end
@@ -178,11 +176,9 @@ end
 --- Maximum of a window. o: kernel, stride (default 1), padding as of convolutions; ceil = true: the last window may be
 --- partly outside (as in Caffe). Example: `net:max_pool('p', image, { kernel = 2 })`
 Layers.max_pool = pool('max_pool', 'MaxPool')
---- Mean of a window, o as of max_pool. Padding does not count, as in TensorFlow, unless o.include_padding (PyTorch's
---- default). Example: `net:average_pool('p', image, { kernel = 2 })`
-Layers.average_pool = pool('average_pool', 'AveragePool', function(attributes, o)
-  attributes.count_include_pad = o.include_padding and 1 or 0
-end)
+--- Mean of a window, o as of max_pool. Padding does not count, as in TensorFlow.
+--- Example: `net:average_pool('p', image, { kernel = 2 })`
+Layers.average_pool = pool('average_pool', 'AveragePool', { count_include_pad = 0 })
 
 --- Example: `net:global_average_pool('p', image)`
 ---@param name string
