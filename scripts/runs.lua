@@ -17,7 +17,6 @@
 -- `report` { output, bytes }.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
 local text = require 'trinity.base.text'
@@ -239,13 +238,13 @@ local function resume(name)
     util.fail_usage("run '%s' has %d ranks; start them again with their launcher and TRINITY_RESUME=1 (trinity help "
       .. "processes)", run.name, start.ranks)
   end
-  local line = { core.program() }
+  local line = { run_list.program() }
   local function add(more) for _, word in ipairs(more) do line[#line + 1] = word end end
   add(start.options)
   add { start.script }
   add(own_arguments(start.arguments))
   add { '--run', run.name, '--runs', run_list.absolute(root), '--resume' }
-  core.become(start.folder, line)
+  run_list.become(start.folder, line)
 end
 
 local function delete(names)

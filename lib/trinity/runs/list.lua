@@ -11,6 +11,9 @@ local run_list = {}
 
 function run_list.absolute(path) return path:match '^/' and path or core.process().folder .. '/' .. path end
 
+-- For scripts: the file of this program, and its replacement by another in a folder, with the same process id.
+run_list.program, run_list.become = core.program, core.become
+
 --- Returns a field of untrusted JSON if it has the expected type.
 local function field(t, key, kind)
   local value = type(t) == 'table' and t[key]
