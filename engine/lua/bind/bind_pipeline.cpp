@@ -66,15 +66,6 @@ std::shared_ptr<const PipelineNetwork> pipeline_read(Text<"path"> path) {
 /// pipeline_of(problem) -> network
 auto pipeline_of(const BoundProblem& of) { return std::make_shared<const PipelineNetwork>(network_of(*of.problem)); }
 
-/// pipeline_cut(path, instance path, accelerators) -> device of every node, as scripts see them
-auto pipeline_cut(Text<"path"> path, Text<"instance"> instance, Integer<"accelerators", 0, kMostDevices> accelerators) {
-  PipelineMachine machine;
-  auto device = read_pipeline_cut(path, instance);
-  machine.devices = static_cast<int32_t>(accelerators);
-  for (auto& d : device) d = shown_device(d, machine);
-  return device;
-}
-
 /// network:about() -> { name =, format =, unit =, nodes = names or numbers, expert = stages or nil,
 /// and what the file says of the machine }
 auto network_about(const PipelineNetwork& network) {
@@ -358,7 +349,7 @@ constexpr luaL_Reg kRow[] = {
     TRINITY_BIND("equal_work", row_equal_work), TRINITY_BIND("fastest", row_fastest)};
 constexpr luaL_Reg kPipelineFunctions[] = {
     TRINITY_BIND("pipeline_network", pipeline_read), TRINITY_BIND("pipeline_of", pipeline_of),
-    TRINITY_BIND("layer_row", pipeline_layer_row), TRINITY_BIND("pipeline_cut", pipeline_cut)};
+    TRINITY_BIND("layer_row", pipeline_layer_row)};
 
 }  // namespace
 

@@ -18,7 +18,6 @@
 #include "search/placement/local_search.h"
 #include "search/placement/mcmc.h"
 #include "search/placement/search_options.h"
-#include "search/placement/side_by_side.h"
 
 namespace trinity::lua {
 
@@ -197,20 +196,6 @@ std::optional<double> searcher_best(lua_State* L, BoundSearcher& self) {
   return self.searcher->best()->value;
 }
 
-/// run_searchers(list, evaluations): runs searchers by step times, each in a thread, for this
-/// number of further evaluations each.
-void run_searchers(lua_State* L, Table<"searchers"> list, Evaluations evaluations) {
-  std::vector<SideSearch> searches;
-  for_each(L, list, [&](int) {
-    auto& bound = object_arg<BoundSearcher>(L, lua_gettop(L), "searcher");
-    if (bound.asked > 0) throw ArgumentError("searchers: expected searchers without open "
-                                             "placements: tell the last scores first");
-    bound.give_simulators(1);
-    searches.push_back({bound.searcher.get(), &bound.simulators[0]});
-  });
-  run_side_by_side(searches, evaluations, shared_pool());
-}
-
 /// run_in_flight(searcher, in_flight, evaluations): runs an annealing by step times on all threads,
 /// for this number of further evaluations.
 void run_in_flight(BoundSearcher& bound, Integer<"in_flight", 1, 4096> in_flight, Evaluations evaluations) {
@@ -312,8 +297,8 @@ constexpr luaL_Reg kSearcher[] = {
     TRINITY_BIND("progress", searcher_progress), TRINITY_BIND("ranking", searcher_ranking),
     TRINITY_BIND("best", searcher_best)};
 constexpr luaL_Reg kSearchFunctions[] = {
-    TRINITY_BIND("searcher", searcher_new), TRINITY_BIND("run_searchers", run_searchers),
-    TRINITY_BIND("run_in_flight", run_in_flight), TRINITY_BIND("construct", search_construct),
+    TRINITY_BIND("searcher", searcher_new), TRINITY_BIND("run_in_flight", run_in_flight),
+    TRINITY_BIND("construct", search_construct),
     TRINITY_BIND("method_options", method_options), TRINITY_BIND("cut_row", search_cut_row)};
 
 }  // namespace

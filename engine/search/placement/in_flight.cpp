@@ -1,13 +1,14 @@
 #include "search/placement/in_flight.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "base/stop.h"
-#include "search/placement/side_by_side.h"
 
 namespace trinity {
 namespace {
@@ -156,13 +157,29 @@ class Flights {
   bool is_drawn_out_, is_over_ = false;
 };
 
+/// Asks for one trial and judges it.
+void run_one(Searcher& search, Simulator& simulator) {
+  Metrics metrics;
+  const auto trials = search.ask(1);
+  std::vector<Score> scores;
+  for (const auto& placement : trials.placements) {
+    simulator.run(placement, metrics, nullptr, limit_ns_of(trials.limit));
+    scores.push_back({std::max<int64_t>(0, metrics.excess_memory_bytes), metrics.step_time_s()});
+  }
+  if (!scores.empty()) search.tell(scores);
+}
+
 }  // namespace
+
+int64_t limit_ns_of(double limit_s) { return limit_s < 9e9 ? std::llround(limit_s * 1e9) + 1 : kNoLimit; }
 
 void run_in_flight(Annealing& search, std::span<Simulator> simulators, int32_t in_flight,
                    int64_t evaluations, ThreadPool& pool) {
   const int64_t last = search.evaluations() + evaluations;
-  while (search.at_starts() && search.evaluations() < last)
-    run_side_by_side(std::array{SideSearch{&search, &simulators[0]}}, 1, pool);
+  while (search.at_starts() && search.evaluations() < last) {
+    poll_stop();
+    run_one(search, simulators[0]);
+  }
   Flights flights(search, in_flight, last);
   pool.parallel_for(static_cast<int>(simulators.size()), [&](int item, int) {
     flights.work(simulators[static_cast<size_t>(item)]);

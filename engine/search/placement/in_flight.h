@@ -8,6 +8,9 @@
 
 namespace trinity {
 
+/// Searcher::Trials::limit for a simulator, plus one nanosecond so that rounding does not exclude the limit itself.
+int64_t limit_ns_of(double limit_s);
+
 /// Runs one annealing on step times, using all threads of the pool, for `evaluations` more. A new
 /// trial starts as soon as one has been judged, so that `in_flight` trials are open at any time and
 /// no thread waits for a batch. Trials are judged in launch order: results depend on `in_flight`,

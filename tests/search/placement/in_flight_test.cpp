@@ -6,7 +6,6 @@
 
 #include "base/index.h"
 #include "base/stop.h"
-#include "search/placement/side_by_side.h"
 #include "support/search_cases.h"
 
 using namespace trinity;
