@@ -6,8 +6,10 @@
 -- all again; between, bytes of a stage fall by the same for every layer.
 
 local parallelism = require 'trinity.strategy.parallelism'
+local bounds = require 'trinity.plan.bounds'
 local core = require 'trinity.core'
 local growth = require 'trinity.plan.growth'
+local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
@@ -51,66 +53,117 @@ local function wanted(point, has, plain, saved, room)
   end)
 end
 
--- Seconds of a micro-batch that one layer without recomputation saves at most, on one stage.
-local function saved_s(problem, strategy, layers)
-  local function of(word) return problem.handle:mesh_units(util.merged(strategy, { recompute = word }), 1, layers) end
-  local none = of 'none'
-  return math.max(unpack(util.map(of 'full', function(one, i)
-    return math.max(one.backward_to_next_s - none[i].backward_to_next_s, one.backward_work_s - none[i].backward_work_s)
-  end)))
+-- Units without recomputation and with it on the device of every stage; `gap_s`, `after_s`: the most of
+-- trinity.PlanTotals.
+local function units_by_stage(pricing, problem, strategy)
+  local list = {}
+  for stage = 1, strategy.mesh.pipeline do
+    if stage > 1 and not pricing.unequal then list[stage] = list[1] else
+      local one = { gap_s = 0, after_s = 0 }
+      for _, word in ipairs { 'none', 'full' } do
+        one[word] = problem.handle:mesh_units(util.merged(strategy, { recompute = word }), stage,
+          pricing.space.about.layers)
+        local sums = bounds.totals(one[word])
+        one.gap_s, one.after_s = math.max(one.gap_s, sums.gap_s), math.max(one.after_s, sums.after_s)
+      end
+      list[stage] = one
+    end
+  end
+  return list
 end
 
---- Settles one entry from the bounds of computing nothing and everything again.
-local function settle(search, problem, entry, plain, full)
+-- Seconds of a step that one device computes at least, and until its first micro-batch came and its last one went
+-- through the stages before it. again: layers of every virtual stage that are recomputed.
+local function busy_s(point, units, has, again)
+  local of, at, after_s, v_shaped = {}, 1, 0, parallelism.is_v_shaped(point)
+  local work = point.schedule == 'dualpipe-v' and point.pipeline > 1 -- other work fills what messages leave
+  local function time(unit)
+    return work and unit.forward_work_s + unit.backward_work_s
+      or unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
+  end
+  for chunk, count in ipairs(has) do
+    local on, sum = units[parallelism.place_of(chunk, point.pipeline, v_shaped)], 0
+    for i = 1, count do sum = sum + time((i <= again[chunk] and on.full or on.none)[at + i]) end
+    if chunk == 1 then sum = sum + time(on.none[1]) end
+    if chunk == #has then sum = sum + time(on.none[#on.none]) end
+    -- nothing waits after the last layer, and maybe between layers of both kinds
+    of[chunk], at, after_s = math.max(0, sum - (work and 0 or 2 * on.gap_s)), at + count, math.max(after_s, on.after_s)
+  end
+  local most_s, before_s = 0, 0
+  for device, seconds in ipairs(stages.by_device(point, of)) do
+    most_s = math.max(most_s, point.micro_batches * seconds + before_s)
+    if not v_shaped and not space.delays(point.schedule, point.pipeline) then
+      before_s = math.max(0, before_s + of[device] - after_s)
+    end
+  end
+  return most_s * (1 - 1e-9) -- sums of doubles
+end
+
+--- Settles one plan from the bounds of computing nothing and everything again. No layers that fit into memory take
+--- less than the fewest by the bound on memory; a plan has those that simulations will need.
+local function settle(pricing, problem, plan, plain, full)
   if plain.refused or full.refused then return plain.refused and plain or full end
-  local point, layers = entry.point, search.space.about.layers
+  local point, layers = plan.point, pricing.space.about.layers
   local has = stages.of(point, layers)
   local saved = util.map(stages.by_device(point, has), function(count, device)
     return count > 0 and (plain.memory_bytes[device] - full.memory_bytes[device]) / count or 0
   end)
-  local grown = search.memory:estimate(growth.features(point), 0)
-  local again = point.recomputed or dealt(point, wanted(point, has, plain.memory_bytes, saved, function(device)
-    return search:room(entry.strategy, device) / grown
-  end), has, search.space.uniform)
+  local function fewest(grown)
+    return point.recomputed or dealt(point, wanted(point, has, plain.memory_bytes, saved, function(device)
+      return pricing:room(plan.strategy, device) / grown
+    end), has, pricing.space.uniform)
+  end
+  local again = fewest(pricing.memory:estimate(growth.features(point), 0))
   local total = util.sum(again)
   if total == 0 or total == layers then return { duplicate = true } end
-  point.recomputed = again
-  local memory = util.map(stages.by_device(point, again), function(count, device)
-    return plain.memory_bytes[device] - count * saved[device]
-  end)
-  local least_s, kept = math.max(plain.step_time_s, entry.bound_s), point.micro_batches * (layers - total + 1)
-  if point.pipeline == 1 then -- one layer more: between both kinds of layers fewer messages are waited for
-    least_s = math.max(least_s, full.step_time_s - kept * saved_s(problem, entry.strategy, layers))
+  local units = units_by_stage(pricing, problem, plan.strategy)
+  local function bound_s(recomputed)
+    return math.max(plain.step_time_s, plan.bound_s, busy_s(point, units, has, recomputed))
   end
-  return util.merged(plain, { step_time_s = least_s, memory_bytes = memory, tasks = full.tasks, layer_bytes = saved })
+  local least_s = bound_s(fewest(1))
+  point.recomputed = again
+  return util.merged(plain, { least_s = least_s, step_time_s = bound_s(again), tasks = full.tasks, layer_bytes = saved,
+    memory_bytes = util.map(stages.by_device(point, again), function(count, device)
+      return plain.memory_bytes[device] - count * saved[device]
+    end) })
 end
 
 --- The bounds of entries of this kind, whose layers are settled: as mesh_bounds() has them; `duplicate` where none or
 --- all layers are recomputed.
-function by_layer.bounds(search, problem, entries, layers)
+function by_layer.bounds(pricing, problem, entries, layers)
   local function of(word)
     return problem.handle:mesh_bounds(util.map(entries, function(entry)
       return util.merged(entry.strategy, { recompute = word })
     end), layers)
   end
   local plain, full = of 'none', of 'full'
-  return util.map(entries, function(entry, i) return settle(search, problem, entry, plain[i], full[i]) end)
+  return util.map(entries, function(entry, i) return settle(pricing, problem, entry, plain[i], full[i]) end)
 end
 
---- A result's layers where each device recomputes only what its simulated memory requires; nil without a change.
-function by_layer.corrected(result, room, layers, uniform)
-  local point, saved = result.point, result.bounds.layer_bytes
+--- A simulated plan once more where each device recomputes only what its simulated memory requires; nil without a
+--- change.
+function by_layer.again(pricing, plan)
+  local point, saved, layers = plan.point, plan.bounds.layer_bytes, pricing.space.about.layers
   if not point.recomputed or not saved then return nil end
-  local has, mesh, devices = stages.of(point, layers), result.strategy.mesh, result.strategy.devices
-  local stride, now = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1), stages.by_device(point,
-    point.recomputed)
-  local list = wanted(point, has, util.map(now, function(count, device)
-    local rank = (device - 1) * stride + 1
-    return result.metrics:memory_bytes(devices and devices[rank] or rank) + count * saved[device]
-  end), saved, function(device) return room(result.strategy, device) end)
-  for device, count in ipairs(list) do
-    if count ~= now[device] then return dealt(point, list, has, uniform) end
+  local has, now, devices = stages.of(point, layers), stages.by_device(point, point.recomputed),
+    stages.first_devices(plan.strategy)
+  local list = wanted(point, has, util.map(now, function(count, stage)
+    return plan.metrics:memory_bytes(devices[stage]) + count * saved[stage]
+  end), saved, function(stage) return pricing:room(plan.strategy, stage) end)
+  for stage, count in ipairs(list) do
+    if count ~= now[stage] then
+      return space.changed(point, { recomputed = dealt(point, list, has, pricing.space.uniform) })
+    end
   end
+end
+
+--- Neighbours: recomputation of modules, the cheapest for the bytes that they free first, or by layer.
+function by_layer.neighbours(point, about)
+  local fits = point.recompute == 'none' and about.result.metrics.feasible -- more takes no less time
+  if by_layer.is(point) or fits or about.space.given.recompute ~= nil or point.placement > 1 then return {} end
+  return util.map(util.joined({ 'by_layer' }, about.space.about.modules(point.micro_batch)), function(word)
+    return space.changed(point, { recompute = word })
+  end)
 end
 
 return by_layer

@@ -186,18 +186,6 @@ local function public(result, nets, spec, peak)
   return setmetatable(util.merged(util.picked(point, shown_of_points), made), FoundPlan)
 end
 
--- Those that nothing beats both in time and in memory, by time.
-local function pareto(results)
-  local front, least = {}, math.huge
-  for _, result in ipairs(results) do
-    if result.metrics.feasible and result.metrics.peak_memory_bytes < least then
-      least = result.metrics.peak_memory_bytes
-      front[#front + 1] = result
-    end
-  end
-  return front
-end
-
 --- FLOP per second of the devices of a result in the type that matmuls of the network are computed in, as a function.
 local function peak_of(cluster, nets, micro_batch)
   local graph, most, dtype, peak = nets:problem(micro_batch).graph, -1, 'float32', {}
@@ -248,9 +236,7 @@ local function result_of(search, nets, given, first)
   return fields.result('trinity.PlanResult', result_of_plans {
     plans = plans, runtime = given.runtime or 'any', straddles = search.space.about.straddles,
     cost_of = search.cost_of, fused = search.fused or false,
-    pareto = util.map(pareto(util.filtered(search.results, function(result)
-      return result.drawn or not search.uneven
-    end)), shown), simulated = util.map(search.results, shown),
+    pareto = util.map(search:front(), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = nearest,

@@ -116,18 +116,16 @@ local function wires_text(problem, plan)
   return table.concat(words, ' ')
 end
 
---- The same for a strategy of a search (plan/search.lua), once for all that have the same stages on devices of the same
---- types and links.
-function inside.of(search, problem, plan, micro_batch)
+--- The same for a strategy of a search, once for all that have the same stages on devices of the same types and links.
+--- Throws why there is none.
+function inside.settle(pricing, plan, micro_batch)
+  local problem = pricing.networks:problem(micro_batch)
   local key = ('%d %s %s %s %s'):format(micro_batch, plan.virtual_stages or 1,
     tostring(parallelism.is_v_shaped(plan)), plan.stages and table.concat(plan.stages, ',') or 'even',
     wires_text(problem, plan))
-  local known = search.places[key]
-  if not known then
-    known = { inside.place(problem, plan, search.methods, search.method_options) }
-    search.places[key] = known
-  end
-  return known[1], known[2]
+  pricing.places[key] = pricing.places[key] or { inside.place(problem, plan, pricing.methods, pricing.method_options) }
+  local places, why = unpack(pricing.places[key], 1, 2)
+  return places or error(why, 0)
 end
 
 return inside

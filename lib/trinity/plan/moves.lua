@@ -4,10 +4,10 @@
 local by_layer = require 'trinity.plan.by_layer'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local parallelism = require 'trinity.strategy.parallelism'
 local rank_order = require 'trinity.strategy.rank_order'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
+local unequal = require 'trinity.plan.unequal'
 local util = require 'trinity.base.util'
 
 local moves = {}
@@ -31,91 +31,14 @@ end
 ---@return string[]
 function moves.names() return util.merged({}, order) end
 
-local function changed(point, fields)
-  local copy = space.kept(point)
-  copy.recomputed = nil -- follows from the rest
-  return util.merged(copy, fields)
-end
-
 -- Stages of a point that a move changed: balanced again where they were, unless a layout was given.
 local function stages_anew(point, about)
   local anew = type(point.stages) == 'table' and about.space:takes(point, 'stages', 'balanced')
   return anew and 'balanced' or point.stages
 end
 
--- Stages of a result whose devices work longest and are fullest, the first of each: a set.
-local function pressed(result)
-  local metrics, set = result.metrics, {}
-  local first = parallelism.first_devices { coordinates = core.mesh_coordinates(util.picked(result.strategy,
-    { 'mesh', 'order', 'devices' })) }
-  for _, of in ipairs { 'compute_busy_s', 'memory_bytes' } do
-    local most, at = -1, nil
-    for stage, device in ipairs(first) do
-      if metrics[of](metrics, device) > most then most, at = metrics[of](metrics, device), stage end
-    end
-    set[at] = true
-  end
-  return set
-end
-
-local most_virtual = 32 -- virtual stages that each may give a layer; of more only the stages of pressed devices
-
---- A layer less on a virtual stage, one more on a neighbour, the first or the last.
-moves.register('stage', function(point, about)
-  local list, p = {}, point.pipeline
-  if p == 1 or about.space.given.stages ~= nil then return list end
-  local counts, seen = stages.of(point, about.space.about.layers), {}
-  local givers = #counts > most_virtual and pressed(about.result)
-  for from = 1, #counts do
-    for _, to in ipairs { from - 1, from + 1, 1, #counts } do
-      local key = ('%d %d'):format(from, to)
-      local gives = counts[from] > 0 and (not givers
-        or givers[parallelism.place_of(from, p, parallelism.is_v_shaped(point))])
-      if gives and counts[to] and to ~= from and not seen[key] then
-        seen[key] = true
-        local other = util.merged({}, counts)
-        other[from], other[to] = other[from] - 1, other[to] + 1
-        list[#list + 1] = changed(point, { stages = other })
-      end
-    end
-  end
-  return list
-end)
-
-local most_stages = 8 -- of which all pairs are tried; of more, neighbours and the ends
-
---- Two stages on different devices exchange them, or the devices of one replica of each; layers are balanced
---- again.
-moves.register('devices', function(point, about)
-  local list, unlike, p = {}, about.unequal, point.pipeline
-  if not unlike or p == 1 or about.space.given.order ~= nil then return list end
-  local width, kind_of = space.width(point), unlike.kind_of
-  local size = width * point.data
-  local devices = about.devices or util.listed(size * p, function(i) return i end)
-  local balanced = about.space.given.stages == nil and 'balanced' or nil
-  local function exchange(a, b, count)
-    local other = util.merged({}, devices)
-    for i = 1, count do other[a + i], other[b + i] = devices[b + i], devices[a + i] end
-    if not unlike:is_word(other) then list[#list + 1] = changed(point, { order = other, stages = balanced }) end
-  end
-  local kinds = util.listed(p, function(stage)
-    local of = util.listed(size, function(i) return kind_of[devices[(stage - 1) * size + i]] end)
-    table.sort(of)
-    return table.concat(of, ' ')
-  end)
-  for a = 1, p - 1 do
-    for b = a + 1, p do
-      if kinds[a] ~= kinds[b] and (p <= most_stages or b == a + 1 or a == 1 and b == p) then
-        local first, last = (a - 1) * size, b * size - width
-        exchange(first, (b - 1) * size, size)
-        if point.data > 1 and kind_of[devices[first + 1]] ~= kind_of[devices[last + 1]] then
-          exchange(first, last, width)
-        end
-      end
-    end
-  end
-  return list
-end)
+moves.register('stage', stages.neighbours)
+moves.register('devices', unequal.neighbours)
 
 --- Where groups of ranks straddle machines: two axes that follow each other in the order of ranks change places, or
 --- devices are left idle so that no machine divides the groups of inner axes.
@@ -129,40 +52,26 @@ moves.register('rank_order', function(point, about)
   for i = 1, #used - 1 do
     local other = util.merged({}, used)
     other[i], other[i + 1] = used[i + 1], used[i]
-    list[#list + 1] = changed(point, { rank_order = table.concat(other, '-') })
+    list[#list + 1] = space.changed(point, { rank_order = table.concat(other, '-') })
   end
   for i = 1, about.unequal and 0 or #used - 1 do
     size = size * sizes[used[i]]
     local devices = rank_order.in_segments(about.space.about.list, space.used(point), size)
     if devices and devices[#devices] > #devices then
-      list[#list + 1] = changed(point, { order = devices, segment_size = size })
+      list[#list + 1] = space.changed(point, { order = devices, segment_size = size })
     end
   end
   return list
 end)
 
---- Recomputation of modules, the cheapest for the bytes that they free first, or by layer: the fewest layers of
---- every stage that the simulated memory requires.
-moves.register('recompute', function(point, about)
-  if not by_layer.is(point) then
-    local fits = point.recompute == 'none' and about.result.metrics.feasible -- more takes no less time
-    if fits or about.space.given.recompute ~= nil or point.placement > 1 then return {} end
-    local list = { changed(point, { recompute = 'by_layer' }) }
-    for _, word in ipairs(about.space.about.modules(point.micro_batch)) do
-      list[#list + 1] = changed(point, { recompute = word })
-    end
-    return list
-  end
-  local again = by_layer.corrected(about.result, about.room, about.space.about.layers, about.space.uniform)
-  return again and { changed(point, { recomputed = again }) } or {}
-end)
+moves.register('recompute', by_layer.neighbours)
 
 --- Half the size of one axis and twice the size of another.
 moves.register('mesh', function(point, about)
   local list = {}
   for _, from in ipairs(axes) do
     for _, to in ipairs(axes) do
-      local other = changed(point, { [from] = point[from] / 2, [to] = point[to] * 2 })
+      local other = space.changed(point, { [from] = point[from] / 2, [to] = point[to] * 2 })
       other.virtual_stages = math.max(1, math.min(point.virtual_stages,
         math.floor(about.space.about.layers / other.pipeline)))
       if other.pipeline ~= point.pipeline or type(point.stages) == 'table' then
@@ -189,7 +98,8 @@ moves.register('dimension', function(point, about)
           or name == 'virtual_stages' and (other == 2 * value or value == 2 * other)
         if value == point[name] and next_to then
           local kept = name == 'zero_stage' or name == 'micro_batch' or bucket
-          list[#list + 1] = changed(point, { [name] = other, stages = not kept and stages_anew(point, about) or nil })
+          list[#list + 1] = space.changed(point, { [name] = other,
+            stages = not kept and stages_anew(point, about) or nil })
         end
       end
     end
@@ -214,7 +124,7 @@ function moves.of(search, result)
   for _, name in ipairs(order) do
     local made = registered[name](space.kept(result.point), { space = search.space, result = result,
       unequal = search.unequal, devices = result.strategy.devices,
-      room = function(strategy, stage) return search:room(strategy, stage) end })
+      room = function(strategy, stage) return search.pricing:room(strategy, stage) end })
     if type(made) ~= 'table' then
       util.fail('%s: the move \'%s\' at %s returned %s, expected a list of points', search.owner, name,
         util.function_place(registered[name]), util.describe(made))

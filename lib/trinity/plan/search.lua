@@ -1,13 +1,14 @@
--- The search of a plan: one queue of families of points, points of one kind, and plans with the engine's bound; one
--- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). A search of more
--- simulations goes on from one of fewer; threads and clocks change nothing where no limit in seconds cuts it short.
+-- The search of a plan: one queue of candidates with a bound (families of points, points of one kind, plans), one
+-- protocol of neighbours (moves.lua), one policy (below), one loop: what promises the shortest step is refined, a
+-- family into points, these into plans, and plans are simulated. A search of more simulations goes on from one of
+-- fewer; threads and clocks change nothing where no limit in seconds cuts it short.
 
+local Pricing = require 'trinity.plan.pricing'
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local growth = require 'trinity.plan.growth'
-local inside = require 'trinity.plan.inside'
 local moves = require 'trinity.plan.moves'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
@@ -16,20 +17,38 @@ local util = require 'trinity.base.util'
 local Search = {}
 Search.__index = Search
 
--- Taken from the queue at a time: kinds of points (or families) and points of each; plans, and of these of one kind.
-local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
--- After the last simulation: families that are opened and points that are bounded at most to raise the bound on all
--- plans, until the best is so near.
-local proof = { opened = 256, bounded = 8192, gap = 0.03 }
--- Standard deviations below the mean that estimates are.
-local cautious, bold = 0.5, 2
--- Plans of a batch that cautious estimates choose while these promise anything better; others explore, the last by
--- bounds alone.
-local careful = 6
-local roomy = 0.9 -- of a device's memory: a bound below it will fit
-local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
-local most_uneven = 24 -- plans that are sampled with uneven work
-local fitted_from, other_from = 6, 1 -- numbers of shapes, that fit and that do not, whose best plans have neighbours
+local policy = {
+  round = 8, -- plans that are chosen before any of them is simulated
+  cautious = 0.5, bold = 2, -- standard deviations below the mean that estimates are of the best, and of what is shown
+  refined = 32, points = 4, -- families or kinds that are refined at a time, and points of each kind
+  roomy = 0.9, -- of a device's memory: a bound below it will fit
+  patience = 16, -- neighbours that are simulated in vain before only those go on that promise to be the best
+  fitting = 6, -- shapes whose best plans have neighbours
+  uneven = 24, -- plans that are sampled with uneven work
+  listed = 16, -- simulations of what may be better than a plan that is shown, once the list is full
+  -- After the last simulation: families that are opened and points that are bounded at most to raise the bound on all
+  -- plans, until the best is so near.
+  proof = { opened = 256, bounded = 8192, gap = 0.03 },
+}
+
+--- Goals of a search, one after another: limit_s(search) that bounds must be below; of(search): results whose
+--- neighbours are tried; promise(search, entry): a number, the less the better, or false (the estimate of its cost
+--- without one); enough(search, simulations since its begin).
+local goals = {
+  best = { limit_s = function(search) return search:best_s() * (1 + (search.slack or 0)) end,
+    of = function(search) return search:leading(search:best_of_shapes(policy.fitting), search:best_s()) end },
+  -- what is shown: the best of each of the best shapes, and by memory; none slower than its neighbours
+  list = { limit_s = function() return math.huge end,
+    of = function(search)
+      return search:leading(util.joined(search.shown, search.best_by_memory), search:last_shown_s())
+    end,
+    promise = function(search, entry)
+      local share = entry.estimate_s / search:replaced_s(entry)
+      return share < 1 and share
+    end,
+    enough = function(search, simulated) return simulated >= policy.listed and #search.shown >= search.count end },
+  proof = { limit_s = function(search) return search:best_s() / (1 + policy.proof.gap) end },
+}
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
 --- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
@@ -38,14 +57,15 @@ local fitted_from, other_from = 6, 1 -- numbers of shapes, that fit and that do 
 --- (points).
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
-  self.queue, self.beyond, self.number, self.results, self.seen, self.asked = {}, {}, 0, {}, {}, {}
+  self.pricing = Pricing.new(util.picked(options, { 'networks', 'space', 'own', 'unequal', 'capacity_bytes', 'methods',
+    'method_options' }))
+  self.queue, self.beyond, self.number, self.results, self.seen, self.tried = {}, {}, 0, {}, {}, {}
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0, neighbours = 0,
     simulated_neighbours = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
-  self.refused, self.reasons, self.splits, self.started_s = {}, {}, {}, core.clock_s()
-  self.near, self.places, self.tried, self.strata = {}, {}, {}, {}
-  self.alike, self.estimates, self.features, self.vain = {}, 0, {}, 0
-  self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
+  self.refused, self.reasons, self.near, self.started_s = {}, {}, {}, core.clock_s()
+  self.features, self.estimates, self.vain = {}, 0, 0
+  self.time, self.goal = growth.new(0.05, 0.1), goals.best
   return self
 end
 
@@ -68,12 +88,10 @@ function Search:stopping()
   return self.stopped ~= nil
 end
 
---- The cost of a step that a plan must beat to be the best. By a reward that is a function no bound decides.
-function Search:limit_s()
-  if self.shapes then return math.huge end
+--- The cost of a step of the best plan that fits. By a reward that is a function no bound decides.
+function Search:best_s()
   local best = not self.reward and self.results[1]
-  local factor = self.proving and 1 / (1 + proof.gap) or 1 + (self.slack or 0)
-  return best and best.metrics.feasible and best.cost * factor or math.huge
+  return best and best.metrics.feasible and best.cost or math.huge
 end
 
 --- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
@@ -181,24 +199,21 @@ function Search:open(entry)
   self.counts.opened = self.counts.opened + 1
   local ok, totals = pcall(self.networks.totals, self.networks, entry.family, true)
   if not ok then return self:lose(totals, entry.points, entry.family) end
-  local list, limit, seen = {}, self:limit_s(), 0
+  local list, limit, seen = {}, self.goal.limit_s(self), 0
   self:each(entry.family, totals, function(point, bound_s, bytes)
     if bytes > self.capacity_bytes then return self:note_memory(point, bytes) end
     seen = seen + 1
     if bound_s >= limit then return count(self, 'bound') end
     -- of one micro-batch it takes as long as ZeRO stage 1
     if point.zero_stage == 2 and point.micro_batches == 1 and self.space:takes(point, 'zero_stage', 1)
-      and bounds.memory_bytes(util.merged(point, { zero_stage = 1 }), totals) < roomy * self.capacity_bytes then
+      and bounds.memory_bytes(util.merged(point, { zero_stage = 1 }), totals) < policy.roomy * self.capacity_bytes then
       return count(self, 'duplicates')
     end
     list[#list + 1] = { point = space.kept(point), bound_s = bound_s, number = seen }
   end)
   count(self, 'memory', entry.points - seen) -- below 0 where its own profile takes less than one device's
   for _, kind in ipairs(util.grouped(list, kind_of)) do
-    table.sort(kind, function(a, b)
-      if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
-      return a.number < b.number
-    end)
+    table.sort(kind, util.by('bound_s', 'number'))
     self:push_points(kind)
   end
 end
@@ -208,175 +223,87 @@ function Search:push_points(list)
   self:push { kind = 'points', list = list, point = list[1].point, bound_s = list[1].bound_s, points = #list }
 end
 
---- The problem that bounds of a point are of, and the layers that it stands for.
-function Search:bounder(point)
-  if next(self.own) then return self.networks:problem(point.micro_batch) end
-  return self.networks:bounder(by_layer.is(point) and util.merged(point, { recompute = 'full' }) or point)
-end
-
---- The strategy of an entry: settles stages and devices that are words, places operators inside stages, and applies
---- dimensions of one's own; nil where another point has the same stages. Throws why no method places its operators.
-function Search:settle(entry)
-  local point = entry.point
-  local moved = type(point.order) == 'table' and point.order or nil
-  point.devices = self.unequal and self.unequal:devices_of(point) or moved
-  if not entry.settled and point.stages == 'balanced' and point.pipeline > 1 then
-    local list = stages.balanced(self, point)
-    if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
-      and self.space:takes(point, 'stages', 'even') then
-      return count(self, 'duplicates', 1, entry)
-    end
-    point.stages, entry.balanced = list or 'even', true
-  end
-  local strategy = space.strategy(point)
-  if point.placement > 1 then
-    local places, why = inside.of(self, self.networks:problem(point.micro_batch), strategy, point.micro_batch)
-    if not places then error(why, 0) end
-    point.inside, strategy.inside = places, places
-  end
-  for name, value in util.sorted_pairs(point.own or {}) do
-    strategy = self.own[name].apply(strategy, value, point) or strategy
-  end
-  return strategy
-end
-
--- The key of the problem that entries share.
-local function problem_of(entry)
-  local point = entry.point
-  return ('%d %s %s'):format(point.micro_batch, tostring(by_layer.is(point)), tostring(point.placement > 1))
-end
-
---- Bytes of the least device of a stage of a strategy.
-function Search:room(strategy, stage)
-  return self.unequal and self.unequal:room(strategy, stage) or self.capacity_bytes
-end
-
---- The bytes by which the fullest stage exceeds its device, by the engine's bound; and the stage's bytes.
-function Search:excess(entry, memory)
-  local most, worst = 0, -math.huge
-  for stage, bytes in ipairs(memory) do
-    most, worst = math.max(most, bytes), math.max(worst, bytes - self:room(entry.strategy, stage))
-  end
-  return worst, most
-end
-
---- Gives points { point =, bound_s = } the engine's bounds; those that may be the best go into the queue.
-function Search:bound(entries)
-  local settled = {}
-  for _, entry in ipairs(entries) do
-    local ok, strategy = pcall(self.settle, self, entry)
-    if not ok then
-      self:lose(strategy, 1, entry.point, entry)
-    elseif strategy then
-      entry.strategy, settled[#settled + 1] = strategy, entry
-    end
-  end
+--- Gives points { point =, bound_s = } the engine's bounds; those that may be the best go into the queue as plans,
+--- those that are too large once more where other stages may fit.
+function Search:bound(plans)
+  if not plans[1] then return end
+  self.pricing:bound(plans)
   local again = {}
-  for _, list in ipairs(util.grouped(settled, problem_of)) do
-    local problem, layers = self:bounder(list[1].point)
-    local found
-    if by_layer.is(list[1].point) then
-      found = by_layer.bounds(self, problem, list, layers)
+  for _, plan in ipairs(plans) do
+    if plan.bounds then self.counts.bounded = self.counts.bounded + 1 end
+    local other = not plan.included and (plan.excess_bytes or 0) > 0 and stages.again(self.pricing, plan)
+    if plan.refused then
+      self:lose(plan.refused, 1, plan.point, plan)
+    elseif plan.duplicate then
+      count(self, 'duplicates', 1, plan)
+    elseif other then
+      again[#again + 1] = other
+    elseif plan.excess_bytes > 0 and not plan.included then
+      count(self, 'memory', 1, plan)
+      self:note_memory(plan.point, plan.fullest_bytes)
     else
-      found = problem.handle:mesh_bounds(util.map(list, function(entry) return entry.strategy end), layers)
+      local rate = self.rate(plan.point)
+      plan.own_s, plan.bound_s = plan.bounds.step_time_s * rate, (plan.bounds.least_s or plan.bounds.step_time_s) * rate
+      plan.kind = 'plan'
+      plan.fullest = plan.fullest_bytes / (plan.fullest_bytes - plan.excess_bytes) -- of a device's memory
+      self:push(plan)
     end
-    for i, entry in ipairs(list) do again[#again + 1] = self:bounded(entry, found[i]) end
   end
-  if again[1] then self:bound(again) end
+  self:bound(again)
 end
 
---- Returns the entry once more where other stages may fit.
-function Search:bounded(entry, found)
-  self.counts.bounded = self.counts.bounded + 1
-  if found.refused then return self:lose(found.refused, 1, entry.point, entry) end
-  if found.duplicate then return count(self, 'duplicates', 1, entry) end
-  local worst, most = self:excess(entry, found.memory_bytes)
-  if worst > 0 and not entry.included then
-    local again = stages.again(self, entry, found.memory_bytes)
-    if again then return again end
-    count(self, 'memory', 1, entry)
-    return self:note_memory(entry.point, most)
-  end
-  local cost = found.step_time_s * self.rate(entry.point)
-  entry.kind, entry.bounds, entry.bound_s = 'plan', found, cost
-  entry.fullest = most / (most - worst) -- of a device's memory
-  if entry.included then table.insert(self.asked, entry) end
-  self:push(entry)
-end
-
---- The cost that an entry promises: its bound, times what bounds grow by until a simulation, less self.deviations (nil:
---- the bound alone). And whether it will fit.
+--- Sets the cost that an entry promises: its bound, times what bounds grow by until a simulation (to prove, the bound
+--- alone). And whether it will fit.
 function Search:estimate(entry)
-  local known, deviations = entry.features, self.deviations
-  if not deviations then return entry.bound_s, true end
+  local known = entry.features
+  entry.estimate_s, entry.fits = entry.bound_s, true
+  if self.goal == goals.proof then return end
+  local deviations = self.goal == goals.best and policy.cautious or policy.bold
   if known.estimates ~= self.estimates then
     known.estimates = self.estimates
-    known.time, known.memory = self.time:estimate(known, deviations), self.memory:estimate(known, deviations)
+    known.time = self.time:estimate(known, deviations)
+    known.memory = self.pricing.memory:estimate(known, deviations)
   end
-  return entry.bound_s * known.time, entry.kind ~= 'plan' or entry.fullest * known.memory <= 1
+  entry.estimate_s = (entry.own_s or entry.bound_s) * known.time
+  entry.fits = entry.kind ~= 'plan' or entry.fullest * known.memory <= 1
 end
 
 -- Whether a goes before b: what fits, then the shorter.
 local function before(a, b)
   if a.fits ~= b.fits then return a.fits end
-  if a.estimate_s ~= b.estimate_s then return a.estimate_s < b.estimate_s end
+  if a.promise ~= b.promise then return a.promise < b.promise end
   return a.number < b.number
 end
 
--- Plans of one stratum have equally many stages and the same ZeRO stage.
-local function stratum_of(point) return 4 * point.pipeline + point.zero_stage end
-
---- The most promising entries, best first, at most `count`; entries that a bound rules out leave the queue. By bounds
---- alone it has entries of strata without a simulated plan, unless all are to be proven.
+--- The most promising entries, best first, at most `most`; entries that a bound rules out leave the queue.
 function Search:promising(most)
-  local limit, rest, list = self:limit_s(), {}, {}
-  local novel = not self.deviations and not self.proving
+  local goal, rest, list = self.goal, {}, {}
+  local limit = goal.limit_s(self)
   for _, entry in ipairs(self.queue) do
     if entry.bound_s >= limit and not entry.done then
       self.beyond[#self.beyond + 1] = entry
     elseif not entry.done then
       rest[#rest + 1] = entry
       local last = list[most]
-      local later = entry.chosen or last and last.fits and last.estimate_s < entry.bound_s
-        or self.shapes and self.shapes[space.shape(entry.point)] or novel and self.strata[stratum_of(entry.point)]
-        or entry.bounds and (entry.bounds.tasks > self.tasks or (self.alike[entry.key] or 0) >= at_once.alike)
+      local later = entry.chosen or last and last.fits and not goal.promise and last.promise < entry.bound_s
+        or entry.bounds and entry.bounds.tasks > self.tasks
       if not later then
-        entry.estimate_s, entry.fits = self:estimate(entry)
+        self:estimate(entry)
+        -- Points made by moves lie outside the space for which optimality is proved.
+        entry.promise = entry.estimate_s
+        if goal.promise then entry.promise = goal.promise(self, entry) end
+        later = not entry.promise or entry.moved and self.vain >= policy.patience and entry.estimate_s >= limit
+      end
+      if not later then
         local at = #list + 1
         while at > 1 and before(entry, list[at - 1]) do at = at - 1 end
-        -- Points made by moves lie outside the space for which optimality is proved.
-        if at <= most and not (entry.moved and self.vain >= patience and entry.estimate_s >= limit) then
-          table.insert(list, at, entry)
-          list[most + 1] = nil
-        end
+        table.insert(list, at, entry)
+        list[most + 1] = nil
       end
     end
   end
   self.queue = rest
   return list
-end
-
---- Simulates plans; one that contradicts its graph is refused with its sentence.
-function Search:simulate(entries)
-  for _, list in ipairs(util.grouped(entries, function(entry) return entry.point.micro_batch end)) do
-    local problem = self.networks:problem(list.name)
-    local plans = util.map(list, function(entry)
-      local strategy = entry.strategy
-      if by_layer.is(entry.point) then
-        strategy.operators = util.merged(by_layer.operators(problem.graph, entry.point, self.space.about.layers),
-          strategy.operators)
-      end
-      return strategy
-    end)
-    local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
-    for i, entry in ipairs(list) do
-      local fine, what = ok, ok and metrics[i] or nil
-      if not ok then fine, what = pcall(problem.evaluate, problem, plans[i]) end
-      if not fine and tostring(what):find('interrupted', 1, true) then error(what, 0) end
-      entry.done = true
-      if fine then self:simulated(entry, what, problem) else self:lose(what, 1, entry.point, entry) end
-    end
-  end
 end
 
 --- Whether result a is better than b; of equal ones the one with less memory, then the first.
@@ -386,113 +313,120 @@ local function better(a, b)
   return own < other or own == other and a.number < b.number
 end
 
-function Search:simulated(entry, metrics, problem)
+--- Records a plan that was simulated.
+function Search:simulated(plan)
   self.counts.simulated = self.counts.simulated + 1
-  self.strata[stratum_of(entry.point)] = true
-  if entry.moved then self.counts.simulated_neighbours = self.counts.simulated_neighbours + 1 end
-  local _, most = self:excess(entry, entry.bounds.memory_bytes)
-  local time, memory = metrics.step_time_s / entry.bounds.step_time_s, metrics.peak_memory_bytes / most
-  self.time:add(entry.features, time)
-  self.memory:add(entry.features, memory)
-  local cost = metrics.step_time_s * self.rate(entry.point)
-  local reward = -cost
+  if plan.moved then self.counts.simulated_neighbours = self.counts.simulated_neighbours + 1 end
+  self.time:add(plan.features, plan.metrics.step_time_s / plan.bounds.step_time_s)
+  plan.cost = plan.metrics.step_time_s * self.rate(plan.point)
+  plan.reward = -plan.cost
   if self.reward then
-    reward = self.reward(metrics, problem:strategy(entry.strategy))
-    if type(reward) ~= 'number' or reward ~= reward then
+    plan.reward = self.reward(plan.metrics, plan.problem:strategy(plan.strategy))
+    if type(plan.reward) ~= 'number' or plan.reward ~= plan.reward then
       util.fail('%s: the reward function at %s returned %s, expected a number', self.owner,
-        util.function_place(self.reward), util.describe(reward))
+        util.function_place(self.reward), util.describe(plan.reward))
     end
   end
-  local result = { point = entry.point, strategy = entry.strategy, bounds = entry.bounds, bound_s = entry.bound_s,
-    metrics = metrics, reward = reward, cost = cost, number = entry.number, moved = entry.moved,
-    included = entry.included }
   local at = #self.results + 1
-  while at > 1 and better(result, self.results[at - 1]) do at = at - 1 end
-  table.insert(self.results, at, result)
-  if entry.moved then self.vain = at == 1 and 0 or self.vain + 1 end
+  while at > 1 and better(plan, self.results[at - 1]) do at = at - 1 end
+  table.insert(self.results, at, plan)
+  if plan.moved then self.vain = at == 1 and 0 or self.vain + 1 end
 end
 
---- Bounds the neighbours of the best plan of each of the best shapes, of those that fit and of faster ones that do not.
-function Search:move()
-  local made, fitting, others, limit, shapes = {}, 0, 0, self:limit_s(), {}
-  for _, result in ipairs(self.results) do
-    local fits, shape = result.metrics.feasible, space.shape(result.point)
-    local from = fits and fitting < fitted_from and not shapes[shape]
-      or not fits and others < other_from and result.cost < limit
-    if from and fits then fitting, shapes[shape] = fitting + 1, true elseif from then others = others + 1 end
-    if from and not result.left and not (result.included and not self.space:holds(result.point)) then
+--- Bounds neighbours.
+function Search:add_neighbours(plans)
+  self.counts.neighbours = self.counts.neighbours + #plans
+  self:bound(plans)
+end
+
+--- Bounds the neighbours of results, of each once.
+function Search:move(results)
+  local made = {}
+  for _, result in ipairs(results) do
+    if not result.left and not (result.included and not self.space:holds(result.point)) then
       result.left = true
-      for _, entry in ipairs(moves.of(self, result)) do made[#made + 1] = entry end
+      for _, point in ipairs(moves.of(self, result)) do made[#made + 1] = point end
     end
   end
-  self.counts.neighbours = self.counts.neighbours + #made
-  self:bound(made)
+  self:add_neighbours(made)
 end
 
---- Simulates plans that were not yet, within the remaining budget, and bounds the neighbours of the best.
+--- The plans whose neighbours are tried: these, and the first that does not fit and takes less.
+function Search:leading(plans, limit_s)
+  for _, result in ipairs(self.results) do
+    if not result.metrics.feasible and result.cost < limit_s then return util.joined(plans, { result }) end
+  end
+  return plans
+end
+
+--- Simulates plans that were not yet, within the remaining budget.
 function Search:try(plans)
   local list = {}
-  for _, entry in ipairs(plans) do
-    local key = moves.key_of(entry.point)
+  for _, plan in ipairs(plans) do
+    local key = moves.key_of(plan.point)
     if self.tried[key] then
-      entry.done = true
-      count(self, 'duplicates', 1, entry)
+      plan.done = true
+      count(self, 'duplicates', 1, plan)
     elseif #list < self.simulations - self.counts.simulated then
-      self.tried[key], self.seen[key], list[#list + 1] = true, true, entry
+      self.tried[key], self.seen[key], list[#list + 1], plan.done = true, true, plan, true
     end
   end
-  self:simulate(list)
-  if self.counts.simulated < self.simulations then self:move() end
+  self.pricing:simulate(list)
+  local again = {}
+  for _, plan in ipairs(list) do
+    if plan.metrics then self:simulated(plan) else self:lose(plan.refused, 1, plan.point, plan) end
+    local point = plan.metrics and by_layer.again(self.pricing, plan)
+    if point then again[#again + 1] = { point = point, moved = 'recompute', bound_s = 0 } end
+  end
+  self:add_neighbours(again)
 end
 
---- Opens families and bounds the first points of kinds.
-function Search:expand(entries)
+--- Refines families into points, and the first points of kinds into plans.
+function Search:refine(entries)
   local points = {}
   for _, entry in ipairs(entries) do
     if entry.kind == 'family' then
       self:open(entry)
-      entry.done = true
     else
-      for _ = 1, math.min(at_once.points, #entry.list) do points[#points + 1] = table.remove(entry.list, 1) end
+      for _ = 1, math.min(policy.points, #entry.list) do points[#points + 1] = table.remove(entry.list, 1) end
     end
+    entry.done = true
   end
   self:bound(points)
   for _, entry in ipairs(entries) do
-    entry.done = true
     if entry.kind == 'points' and entry.list[1] then self:push_points(entry.list) end
   end
 end
 
---- The plan that promises the shortest step, after all that promises a shorter one was opened and bounded; nil where
---- there is none, or a limit was met. deviations: see estimate(); bold where cautious ones promise nothing better.
-function Search:next(deviations)
-  self.deviations, self.estimates = deviations, self.estimates + 1
+--- The plan that promises the shortest step, after all that promises a shorter one was refined; nil where there is
+--- none, or a limit was met.
+function Search:next()
+  local c, opened, bounded = self.counts, self.counts.opened, self.counts.bounded
+  self.estimates = self.estimates + 1
   while not self:stopping() do
-    local list, others = self:promising(at_once.kind), {}
-    if deviations == cautious and list[1] and list[1].estimate_s >= self:limit_s() then return self:next(bold) end
+    local list, others = self:promising(policy.refined), {}
     while #others < #list and list[#others + 1].kind ~= 'plan' do others[#others + 1] = list[#others + 1] end
     if not others[1] then return list[1] end
-    self:expand(others)
+    self:refine(others)
     self.say(self)
-    if self.proving and self.proving() then return nil end
+    local proof = self.goal == goals.proof and policy.proof
+    if proof and (c.opened - opened >= proof.opened or c.bounded - bounded >= proof.bounded) then return nil end
   end
 end
 
 --- Chooses plans by what is known before any of them is simulated, and simulates them; false where none is left.
 function Search:round()
-  local wanted = math.min(self.seconds < math.huge and core.threads() or at_once.simulation,
+  local wanted = math.min(self.seconds < math.huge and core.threads() or policy.round,
     self.simulations - self.counts.simulated)
   local chosen = {}
   while #chosen < wanted do
-    local entry = #chosen == at_once.simulation - 1 and self:next(nil)
-      or self:next((#chosen >= careful or self.deviations == bold and chosen[1]) and bold or cautious)
+    local entry = self:next()
     if not entry then break end
     chosen[#chosen + 1], entry.chosen = entry, true
-    self.alike[entry.key] = (self.alike[entry.key] or 0) + 1
+    self.shown[space.shape(entry.point)] = entry
     self.time:expect(entry.features)
   end
   self.time:forget()
-  self.alike = {}
   if not chosen[1] or self:stopping() then return false end
   self:try(chosen)
   self.say(self)
@@ -504,26 +438,55 @@ function Search:left_over()
   return util.listed(#self.queue + #self.beyond, function(i) return self.queue[i] or self.beyond[i - #self.queue] end)
 end
 
---- Simulates plans that cannot be the best until the number of plans to show is known, each of another shape.
-function Search:fill()
-  if self.reward then return end
-  local shapes, known = {}, 0
-  repeat
-    for _, result in ipairs(self.results) do
-      local shape = space.shape(result.point)
-      if result.metrics.feasible and not shapes[shape] then shapes[shape], known = true, known + 1 end
+--- The best plan that fits of each of the best shapes, at most `most`: as a list, and by shape.
+function Search:best_of_shapes(most)
+  local list = {}
+  for _, result in ipairs(self.results) do
+    local shape = space.shape(result.point)
+    if result.metrics.feasible and not list[shape] and #list < most then
+      list[shape], list[#list + 1] = result, result
     end
-    self.queue, self.beyond, self.shapes = self:left_over(), {}, shapes
-  until known >= self.count or not self:round()
-  self.shapes = nil
+  end
+  return list
 end
 
---- Opens and bounds what has the least bounds, so that less is below the best than what no simulation was left for.
-function Search:prove()
-  local opened, bounded = self.counts.opened + proof.opened, self.counts.bounded + proof.bounded
-  self.proving = function() return self.counts.opened >= opened or self.counts.bounded >= bounded end
-  self:next(nil)
-  self.proving = nil
+--- Results (of those sampled, if any are) that nothing beats in both time and memory, by time.
+function Search:front()
+  local front, least = {}, math.huge
+  for _, result in ipairs(self.sampled or self.results) do
+    if result.metrics.feasible and result.metrics.peak_memory_bytes < least then
+      least = result.metrics.peak_memory_bytes
+      front[#front + 1] = result
+    end
+  end
+  return front
+end
+
+--- The cost of the last plan that is shown; where there are not enough, of one that is worse than any.
+function Search:last_shown_s()
+  local last = self.shown[self.count]
+  return last and last.cost or self:best_s() * 1e6
+end
+
+--- The cost of what is shown that an entry takes the place of, if it is faster: the plan of its shape (of another shape
+--- the last, if there are enough), and what has at most the memory of a plan.
+function Search:replaced_s(entry)
+  local same, bytes = self.shown[space.shape(entry.point)], (entry.fullest_bytes or 0) * entry.features.memory
+  local cost = same and entry.kind ~= 'family' and (same.cost or same.estimate_s) or self:last_shown_s()
+  for _, result in ipairs(self.best_by_memory) do
+    if result.metrics.peak_memory_bytes <= bytes then return math.max(result.cost, cost) end
+  end
+  return cost
+end
+
+--- Simulates what a goal wants until it has enough; what the last goal ruled out is in the queue again.
+function Search:pursue(goal)
+  local since = self.counts.simulated
+  self.goal, self.queue, self.beyond = goal, self:left_over(), {}
+  repeat
+    self.shown, self.best_by_memory = self:best_of_shapes(self.count), self:front()
+    if self.counts.simulated < self.simulations then self:move(goal.of(self)) end
+  until goal.enough and goal.enough(self, self.counts.simulated - since) or not self:round()
 end
 
 --- Draws the quantile of the fastest plans: no plan whose quiet step is longer than the least of them is better, unless
@@ -531,10 +494,10 @@ end
 function Search:draw()
   local rest, list, least, failed = {}, {}, math.huge, nil
   for _, result in ipairs(self.results) do
-    local may_be_best = self.uneven and #list < most_uneven or not self.uneven and result.cost < least
+    local may_be_best = self.uneven and #list < policy.uneven or not self.uneven and result.cost < least
     local ok, cost = result.metrics.feasible and may_be_best and not self:stopping(), nil
     if ok then
-      ok, cost = pcall(self.quantile, self.networks:problem(result.point.micro_batch), result.strategy)
+      ok, cost = pcall(self.quantile, result.problem, result.strategy)
       if not ok then
         self:lose(cost, 1, result.point, { moved = 'simulated' })
         failed = failed or cost
@@ -549,6 +512,7 @@ function Search:draw()
   end
   if failed and not list[1] then error(failed, 0) end
   table.sort(list, better)
+  self.sampled = self.uneven and util.merged({}, list)
   for _, result in ipairs(rest) do list[#list + 1] = result end
   self.results, self.slack = list, nil
 end
@@ -562,14 +526,16 @@ function Search:run()
       self:add_family(family)
     end
     whole = true
-    self.counts.neighbours = #(self.included or {})
-    self:bound(util.map(self.included or {}, function(point)
+    local included = util.map(self.included or {}, function(point)
       return { point = space.kept(point), bound_s = 0, settled = true, included = true, moved = 'included' }
-    end))
-    if self.asked[1] then self:try({ unpack(self.asked) }) end
-    repeat until not self:round()
-    self:fill()
-    self:prove()
+    end)
+    self.counts.neighbours = #included
+    self:bound(included)
+    included = util.filtered(included, function(plan) return plan.kind == 'plan' end)
+    if included[1] then self:try(included) end
+    for _, name in ipairs(self.reward and { 'best' } or { 'best', 'list' }) do self:pursue(goals[name]) end
+    self.goal = goals.proof
+    self:next()
     if self.quantile then self:draw() end
   end)
   if not ok and not self:stopping() then error(message, 0) end
@@ -578,7 +544,7 @@ end
 
 --- Records which bounds hold for the entries that remain. `whole`: every family was looked at.
 function Search:conclude(whole)
-  local best, limit = self.results[1], self.uneven and math.huge or self:limit_s()
+  local best, limit = self.results[1], self.uneven and math.huge or goals.best.limit_s(self)
   self.left, self.too_large = 0, 0
   self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
   if not whole or self.uneven then self.lower_bound_s = 0 end -- unknown

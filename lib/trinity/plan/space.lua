@@ -403,6 +403,13 @@ function space.kept(point)
   return copy
 end
 
+--- A copy of a point with other values; the layers that it recomputes follow from the rest.
+function space.changed(point, fields)
+  local copy = space.kept(point)
+  copy.recomputed = nil
+  return util.merged(copy, fields)
+end
+
 --- The shape of a plan: plans of equal shape are variants of one.
 function space.shape(point)
   return ('%d %d %d %d %d %d %s %s %d'):format(point.tensor, point.context, point.expert, point.placement,

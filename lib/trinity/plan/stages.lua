@@ -1,7 +1,9 @@
 -- Distribution of layers over the stages of a pipeline: the split with the smallest largest load, exact where loads
--- add up; layers of virtual stages as equal as possible. Also such splits for the points of a search whose stages are
--- to be balanced, by the times of units on the stages' devices; on heterogeneous devices within their free memory.
+-- add up; layers of virtual stages as equal as possible. As a kind of variation: such splits for plans whose stages are
+-- to be balanced, by the times of units on the stages' devices; on heterogeneous devices within their free memory; and
+-- neighbours that move one layer.
 
+local core = require 'trinity.core'
 local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
@@ -103,73 +105,130 @@ local most_rounds = 4 -- of giving fewer layers to stages that the bound on memo
 
 local function load(unit) return unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s end
 
-local function speeds(search, point, plain, problem, layers, middle)
-  return search.unequal:speeds(plain, function(stage)
+local function speeds(pricing, point, plain, problem, layers, middle)
+  return pricing.unequal:speeds(plain, function(stage)
     return load(problem.handle:mesh_units(plain, stage, layers)[middle])
   end, function(kind)
-    return load(search.networks:base_units(point.micro_batch, point.expert, 'none')[kind][middle])
+    return load(pricing.networks:base_units(point.micro_batch, point.expert, 'none')[kind][middle])
   end)
 end
 
 --- The input of a split: load of every layer and of the operators before and after, speed (heterogeneous devices).
-local function loads(search, point)
-  local problem, layers = search:bounder(util.merged(point, { placement = 1 }))
-  local plain = space.strategy(util.merged(space.kept(point), { stages = 'even', placement = 1 }))
+local function loads(pricing, point)
+  local problem, layers = pricing:bounder(util.merged(point, { placement = 1 }))
+  local plain = space.strategy(util.merged(space.kept(point), { stages = 'even', placement = 1,
+    recompute = point.recompute == 'by_layer' and 'none' or nil })) -- by layer few layers are recomputed
   local units = problem.handle:mesh_units(plain, 1, layers)
   local cost = {}
   for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
   local first, last = load(units[1]), load(units[#units])
   if parallelism.is_v_shaped(point) and point.pipeline > 1 then first, last = first + last, 0 end
-  return { cost = cost, first = first, last = last, speed = search.unequal
-    and speeds(search, point, plain, problem, layers, math.floor(#units / 2) + 1) or nil }
+  return { cost = cost, first = first, last = last, speed = pricing.unequal
+    and speeds(pricing, point, plain, problem, layers, math.floor(#units / 2) + 1) or nil }
 end
 
 -- Once for all points whose stages run in the same way; heterogeneous devices also depend on which they are.
-local function loads_of(search, point)
+local function loads_of(pricing, point)
   local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
     tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
-    tostring(parallelism.is_v_shaped(point)), search.unequal and ('%d %d %d %s'):format(point.pipeline,
+    tostring(parallelism.is_v_shaped(point)), pricing.unequal and ('%d %d %d %s'):format(point.pipeline,
       point.virtual_stages, point.data, type(point.order) == 'table' and table.concat(point.order, ',') or point.order)
       or tostring(point.pipeline > 1) }, ' ')
-  search.splits[key] = search.splits[key] or loads(search, point)
-  return search.splits[key]
+  pricing.splits[key] = pricing.splits[key] or loads(pricing, point)
+  return pricing.splits[key]
 end
 
 --- Layers of all virtual stages, at most `most` per device; nil where there is no such split.
-local function shared(search, point, most)
-  local about = loads_of(search, point)
+local function shared(pricing, point, most)
+  local about = loads_of(pricing, point)
   local counts = stages.split(about.cost, point.pipeline, about.first, about.last, about.speed, most)
   return counts and stages.virtual(counts, point.virtual_stages, parallelism.is_v_shaped(point))
 end
 
---- Layers of the stages; nil where that is the even split.
-function stages.balanced(search, point)
-  local list = shared(search, point)
+-- Layers of balanced stages; nil where that is the even split.
+local function balanced(pricing, point)
+  local list = shared(pricing, point)
   return list and not stages.even(list) and list or nil
 end
 
--- Whether layers of an entry may be distributed differently: if they were balanced, or equal where balanced is the
--- same.
-local function may_change(search, entry)
-  return entry.balanced or entry.point.stages == 'even' and entry.point.pipeline > 1 and not entry.moved
-    and search.space:takes(entry.point, 'stages', 'balanced') and not stages.balanced(search, entry.point)
+--- Balances the stages of a plan; false where a point with even stages is the same.
+function stages.settle(pricing, plan)
+  local point = plan.point
+  local list = balanced(pricing, point)
+  if not list and pricing.space.about.layers % (point.pipeline * point.virtual_stages) == 0
+    and pricing.space:takes(point, 'stages', 'even') then
+    return false
+  end
+  point.stages, plan.balanced = list or 'even', true
+  return true
 end
 
---- For unequal devices the entry once more, with fewer layers on the stages that are fuller than the least of their
---- devices by the engine's bound; nil where that was done often enough, or nothing is left to take.
-function stages.again(search, entry, memory_bytes)
-  local round, layers = (entry.round or 0) + 1, search.space.about.layers
-  if not search.unequal or round > most_rounds or not may_change(search, entry) then return nil end
-  local counts, most = stages.by_device(entry.point, stages.of(entry.point, layers)), entry.most or {}
+-- Whether layers of a plan may be distributed differently: if they were balanced, or equal where balanced is the
+-- same.
+local function may_change(pricing, plan)
+  return plan.balanced or plan.point.stages == 'even' and plan.point.pipeline > 1 and not plan.moved
+    and pricing.space:takes(plan.point, 'stages', 'balanced') and not balanced(pricing, plan.point)
+end
+
+--- For unequal devices a plan that is too large once more, with fewer layers on the stages that are fuller than the
+--- least of their devices by the engine's bound; nil where that was done often enough, or nothing is left to take.
+function stages.again(pricing, plan)
+  local round, layers = (plan.round or 0) + 1, pricing.space.about.layers
+  if not pricing.unequal or round > most_rounds or not may_change(pricing, plan) then return nil end
+  local counts, most = stages.by_device(plan.point, stages.of(plan.point, layers)), plan.most or {}
+  local memory_bytes = plan.bounds.memory_bytes
   most = util.listed(#counts, function(stage)
-    local room, has = search:room(entry.strategy, stage), counts[stage]
+    local room, has = pricing:room(plan.strategy, stage), counts[stage]
     if memory_bytes[stage] <= room then return most[stage] or layers end
     return math.max(0, math.min(has - 1, math.floor(has * room / memory_bytes[stage])))
   end)
-  local list = shared(search, entry.point, most)
+  local list = shared(pricing, plan.point, most)
   if not list then return nil end
-  return { point = util.merged(space.kept(entry.point), { stages = list }), settled = true, balanced = true,
-    round = round, most = most, bound_s = entry.bound_s, moved = entry.moved }
+  return { point = util.merged(space.kept(plan.point), { stages = list }), settled = true, balanced = true,
+    round = round, most = most, bound_s = plan.bound_s, moved = plan.moved }
+end
+
+--- The first device of every stage of a strategy.
+function stages.first_devices(strategy)
+  return parallelism.first_devices { coordinates = core.mesh_coordinates(util.picked(strategy,
+    { 'mesh', 'order', 'devices' })) }
+end
+
+-- Stages of a result whose devices work longest and are fullest, the first of each: a set.
+local function pressed(result)
+  local metrics, set, first = result.metrics, {}, stages.first_devices(result.strategy)
+  for _, of in ipairs { 'compute_busy_s', 'memory_bytes' } do
+    local most, at = -1, nil
+    for stage, device in ipairs(first) do
+      if metrics[of](metrics, device) > most then most, at = metrics[of](metrics, device), stage end
+    end
+    set[at] = true
+  end
+  return set
+end
+
+local most_virtual = 32 -- virtual stages that each may give a layer; of more only the stages of pressed devices
+
+--- Neighbours: a layer less on a virtual stage, one more on a neighbour, the first or the last.
+function stages.neighbours(point, about)
+  local list, p = {}, point.pipeline
+  if p == 1 or about.space.given.stages ~= nil then return list end
+  local counts, seen = stages.of(point, about.space.about.layers), {}
+  local givers = #counts > most_virtual and pressed(about.result)
+  for from = 1, #counts do
+    for _, to in ipairs { from - 1, from + 1, 1, #counts } do
+      local key = ('%d %d'):format(from, to)
+      local gives = counts[from] > 0 and (not givers
+        or givers[parallelism.place_of(from, p, parallelism.is_v_shaped(point))])
+      if gives and counts[to] and to ~= from and not seen[key] then
+        seen[key] = true
+        local other = util.merged({}, counts)
+        other[from], other[to] = other[from] - 1, other[to] + 1
+        list[#list + 1] = space.changed(point, { stages = other })
+      end
+    end
+  end
+  return list
 end
 
 return stages

@@ -263,7 +263,8 @@ function text.report(found, tokens)
   for i = 2, #found.plans do
     lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i], found.cost_of))
   end
-  for _, list in ipairs { straddling_lines(found), front_lines(found), headroom_lines(found), text.counts(found), refused_lines(found) } do
+  for _, list in ipairs { straddling_lines(found), front_lines(found), headroom_lines(found), text.counts(found),
+    refused_lines(found) } do
     for _, line in ipairs(list) do lines[#lines + 1] = line end
   end
   return table.concat(lines, '\n')

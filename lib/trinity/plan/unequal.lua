@@ -135,4 +135,39 @@ function Unequal:speeds(strategy, layer_s, alone_s)
   end)
 end
 
+local most_stages = 8 -- of which all pairs are tried; of more, neighbours and the ends
+
+--- Neighbours: two stages on different devices exchange them, or the devices of one replica of each; layers are
+--- balanced again.
+function unequal.neighbours(point, about)
+  local list, unlike, p = {}, about.unequal, point.pipeline
+  if not unlike or p == 1 or about.space.given.order ~= nil then return list end
+  local width, kind_of = space.width(point), unlike.kind_of
+  local size = width * point.data
+  local devices = about.devices or util.listed(size * p, function(i) return i end)
+  local balanced = about.space.given.stages == nil and 'balanced' or nil
+  local function exchange(a, b, count)
+    local other = util.merged({}, devices)
+    for i = 1, count do other[a + i], other[b + i] = devices[b + i], devices[a + i] end
+    if not unlike:is_word(other) then list[#list + 1] = space.changed(point, { order = other, stages = balanced }) end
+  end
+  local kinds = util.listed(p, function(stage)
+    local of = util.listed(size, function(i) return kind_of[devices[(stage - 1) * size + i]] end)
+    table.sort(of)
+    return table.concat(of, ' ')
+  end)
+  for a = 1, p - 1 do
+    for b = a + 1, p do
+      if kinds[a] ~= kinds[b] and (p <= most_stages or b == a + 1 or a == 1 and b == p) then
+        local first, last = (a - 1) * size, b * size - width
+        exchange(first, (b - 1) * size, size)
+        if point.data > 1 and kind_of[devices[first + 1]] ~= kind_of[devices[last + 1]] then
+          exchange(first, last, width)
+        end
+      end
+    end
+  end
+  return list
+end
+
 return unequal

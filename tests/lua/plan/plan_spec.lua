@@ -214,7 +214,7 @@ describe('a plan', function()
     local some, all = best(between, 'by_layer'), best(between, 'full')
     expect(some.recomputed[1] > 0 and some.recomputed[1] < 6):truthy()
     expect(some.memory_bytes <= between):truthy()
-    expect(some.lower_bound_s <= some.step_time_s):truthy()
+    expect(some.bounds.step_time_s <= some.step_time_s):truthy()
     expect(plain.step_time_s < some.step_time_s and some.step_time_s < all.step_time_s):truthy()
     expect(best(between).step_time_s <= some.step_time_s):truthy() -- by a move
   end)
