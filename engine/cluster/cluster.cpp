@@ -49,6 +49,10 @@ void check_type(const std::string& cluster, const DeviceType& type) {
     if (reached.dispatch_s && (!(*reached.dispatch_s >= 0) || std::isinf(*reached.dispatch_s)))
       throw ArgumentError("{}: dispatch_s must not be negative, got {}", of, *reached.dispatch_s);
   }
+  if (type.host_bandwidth_bytes_per_s != 0)
+    check_rate(owner, "host_bandwidth_bytes_per_s", type.host_bandwidth_bytes_per_s);
+  if (type.host_memory_bandwidth_bytes_per_s != 0)
+    check_rate(owner, "host_memory_bandwidth_bytes_per_s", type.host_memory_bandwidth_bytes_per_s);
   if (!(type.launch_s >= 0) || std::isinf(type.launch_s))
     throw ArgumentError("{}: launch_s must not be negative, got {}", owner, type.launch_s);
   if (!(type.dispatch_s >= 0) || std::isinf(type.dispatch_s))
@@ -173,6 +177,10 @@ uint64_t Cluster::fingerprint() const {
     if (type.contention != 1) add(hash, type.contention);
     if (type.dispatch_s != 0) add(hash.add(std::string_view("dispatch")), type.dispatch_s);
     if (type.half_width != 0) add(hash.add(std::string_view("width")), type.half_width);
+    if (type.host_bandwidth_bytes_per_s != 0)
+      add(hash.add(std::string_view("host")), type.host_bandwidth_bytes_per_s);
+    if (type.host_memory_bandwidth_bytes_per_s != 0)
+      add(hash.add(std::string_view("host memory")), type.host_memory_bandwidth_bytes_per_s);
     if (type.overlap != 1) add(hash.add(std::string_view("overlap")), type.overlap);
     if (type.framework_bytes != 0)
       hash.add(std::string_view("framework")).add(static_cast<uint64_t>(type.framework_bytes));

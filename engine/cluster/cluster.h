@@ -37,6 +37,9 @@ struct DeviceType {
   int64_t framework_bytes = 0;
   /// Buffers for weight gradients stay allocated between steps.
   bool keeps_gradients = false;
+  /// Between the device and its host, in each direction; and of the host's memory, the device's share of its node: what
+  /// offloaded states need (strategy/offload.h). 0: not known.
+  double host_bandwidth_bytes_per_s = 0, host_memory_bandwidth_bytes_per_s = 0;
   double launch_s = 0;                ///< added to every operator
   /// Host time to dispatch a kernel, if the device waits for it: strategy/dispatch.h.
   double dispatch_s = 0;

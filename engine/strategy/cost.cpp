@@ -13,6 +13,7 @@
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
 #include "strategy/dispatch.h"
+#include "strategy/offload.h"
 
 namespace trinity {
 namespace {
@@ -347,7 +348,9 @@ double model_time_s(const Graph& graph, const Operator& op, const Device& device
   const double memory_s = bytes / (reached.memory * type.memory_bandwidth_bytes_per_s);
   const double work_s = std::max(compute_s, memory_s) +
                         (1 - type.overlap) * std::min(compute_s, memory_s);
-  return (kernel.launches * reached.launch_s + work_s) / device.speed;
+  const double device_s = kernel.launches * reached.launch_s + work_s, offloaded = offloaded_fraction(op);
+  if (offloaded == 0) return device_s / device.speed;
+  return std::max((1 - offloaded) * device_s, offloaded * host_update_s(op, type)) / device.speed;
 }
 
 /// The stated time of an operator that takes this time by the model, or this time.
@@ -363,6 +366,11 @@ double operator_time_s(const Graph& graph, const Operator& op, const Device& dev
                        const DeviceType& type) {
   ReachedByType rates(type);
   return stated_or_model_s(stated_on(op, device), model_time_s(graph, op, device, type, rates));
+}
+
+double offloaded_update_s(const Operator& update, const Device& device, const DeviceType& type, double link_share) {
+  if (type.host_bandwidth_bytes_per_s == 0 || type.host_memory_bandwidth_bytes_per_s == 0) return 0;
+  return stated_or_model_s(stated_on(update, device), host_update_s(update, type, link_share) / device.speed);
 }
 
 HostedCosts::HostedCosts(const Graph& graph, const DeviceType& type, const std::vector<bool>& left_out)

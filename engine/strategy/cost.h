@@ -51,6 +51,10 @@ double operator_time_s(const Graph& graph, const Operator& op, const Device& dev
 std::vector<double> operator_times_s(const Graph& graph, const Device& device,
                                      const DeviceType& type);
 
+/// The least seconds of an update if the host computes all of it: host_update_s(), with a stated time its part as above;
+/// 0 where the type states no host.
+double offloaded_update_s(const Operator& update, const Device& device, const DeviceType& type, double link_share);
+
 /// Factor by which an operator takes longer on a device while all devices of its type on its node
 /// compute: the device type's contention, or what it states for the operator (see cost_keys()).
 double contention(const Operator& op, const DeviceType& type);

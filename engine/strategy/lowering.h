@@ -16,6 +16,7 @@
 #include "graph/split_backward.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/mesh_words.h"
+#include "strategy/offload.h"
 #include "strategy/sent_parts.h"
 #include "strategy/shared_variables.h"
 #include "strategy/splits.h"
@@ -76,6 +77,9 @@ class Lowering {
       cut_backward(made);
     else if (given_.overlap_tp_grad_allreduce && given_.mesh.tensor > 1)
       derive(made, overlap_sums(std::move(made.graph)));
+    if (given_.optimizer_offload_fraction > 0)
+      made.graph = offload_optimizer(std::move(made.graph), graph_, made.each(&OperatorRole::serves),
+                                     given_.optimizer_offload_fraction);
     const std::vector<bool> joined_weights = weights_joined(made);
     if (shards_states(given_)) shard(made, joined_weights);
     made.joined = joined_collectives(made);

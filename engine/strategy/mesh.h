@@ -139,6 +139,8 @@ struct Parallelism {
   /// The ZeRO stage, that is what replicas shard (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's
   /// state, 2 gradients too, 3 weights too; 0 nothing.
   int32_t zero_stage = 0;
+  /// Share of the optimiser's states that the host keeps, and of the updates that it computes: strategy/offload.h.
+  double optimizer_offload_fraction = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
   ContextKind cp_comm_type = ContextKind::all_gather;  ///< with `context` above one
   Synchronisation sync;

@@ -114,6 +114,18 @@ void check_placed(const Parallelism& given) {
                         "slots of its own; use expert = 1, or placement = 1", mesh.placement, mesh.expert);
 }
 
+/// Refuses states on a host of which nothing is known.
+void check_offload(const Parallelism& given, const Cluster& cluster) {
+  if (given.optimizer_offload_fraction == 0) return;
+  const auto& devices = given.mesh.devices;
+  for (int32_t rank = 0; rank < given.mesh.device_count(); ++rank) {
+    const auto& type = cluster.type_of(devices.empty() ? rank : devices[at(rank)]);
+    if (type.host_bandwidth_bytes_per_s == 0 || type.host_memory_bandwidth_bytes_per_s == 0)
+      throw ArgumentError("optimizer_offload_fraction: expected a device type with host_bandwidth_bytes_per_s and "
+                          "host_memory_bandwidth_bytes_per_s, got '{}' without", type.name);
+  }
+}
+
 }  // namespace
 
 void check_inside(const Parallelism& given, const Graph& graph) {
@@ -138,6 +150,7 @@ void check_mesh(const Parallelism& parallelism, const Cluster& cluster) {
   check_placed(parallelism);
   check_pipeline(parallelism);
   check_synchronise(parallelism);
+  check_offload(parallelism, cluster);
 }
 
 }  // namespace trinity

@@ -102,6 +102,9 @@ void each_mesh_word(Visit&& visit) {
   visit(MeshWord{"zero_stage", "ZeRO stage over data: 1 shards optimiser states, 2 gradients too, 3 weights too", 0, 3,
                  kSplits | kProfile},
         TRINITY_OF(zero_stage));
+  visit(MeshWord{"optimizer_offload_fraction", "share of optimizer states and updates on the host (CPU offload)", 0, 1,
+                 kSplits | kProfile},
+        TRINITY_OF(optimizer_offload_fraction));
   visit(MeshWord{.name = "cp_comm_type",
                  .help = "how context parallelism exchanges keys and values: all at once, in a ring, or split by heads (Ulysses)",
                  .free = kProfile},

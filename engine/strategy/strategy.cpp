@@ -104,6 +104,8 @@ class Reader {
       using Plain = std::remove_cvref_t<Value>;
       if constexpr (std::is_same_v<Plain, bool>)
         value = reader.truth(json, what);
+      else if constexpr (std::is_floating_point_v<Plain>)
+        value = reader.share(json, what);
       else if constexpr (std::is_integral_v<Plain>)
         value = static_cast<Plain>(reader.large_number(json, word.max, what, word.min));
       else if constexpr (std::is_enum_v<Plain>)
@@ -190,6 +192,12 @@ class Reader {
     if (!value.is_number_integer() || value < low || value > high)
       fail("{}: expected an integer from {} to {}, got {}", what, low, high, value.dump());
     return value.get<int64_t>();
+  }
+
+  double share(const Json& value, const std::string& what) const {
+    if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= 1))
+      fail("{}: expected a number from 0 to 1, got {}", what, value.dump());
+    return value.get<double>();
   }
 
   int32_t whole_number(const Json& value, int32_t high, const std::string& what) const {

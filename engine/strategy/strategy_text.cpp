@@ -131,6 +131,8 @@ struct WordWriter {
       json.boolean(value);
     else if constexpr (std::is_integral_v<Value>)
       json.integer(value);
+    else if constexpr (std::is_floating_point_v<Value>)
+      json.number(value);
     else if constexpr (std::is_enum_v<Value>)
       json.text(choice_name(value));
     else if constexpr (std::is_same_v<Value, std::string>)

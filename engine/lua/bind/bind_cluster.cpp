@@ -55,7 +55,9 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   fields.take("keeps_gradients", type.keeps_gradients, "launch_s", type.launch_s, "dispatch_s", type.dispatch_s,
               "half_width", type.half_width, "fuses_elementwise", type.fuses_elementwise, "joins_products",
               type.joins_products, "overlap", type.overlap, "compute_efficiency", type.compute_efficiency,
-              "memory_efficiency", type.memory_efficiency, "contention", type.contention);
+              "memory_efficiency", type.memory_efficiency, "contention", type.contention, "host_bandwidth_bytes_per_s",
+              type.host_bandwidth_bytes_per_s, "host_memory_bandwidth_bytes_per_s",
+              type.host_memory_bandwidth_bytes_per_s);
   fields.table("operators", [&] { type.operators = read_efficiencies(L, fields.owner()); });
   fields.refuse_unknown();
   return type;

@@ -91,6 +91,8 @@ struct WordTaker {
     lua_State* L = fields->state();
     if constexpr (std::is_same_v<Plain, bool>)
       value = fields->boolean(word.name, value);
+    else if constexpr (std::is_floating_point_v<Plain>)
+      value = checked_share(word.name, fields->number(word.name, value));
     else if constexpr (std::is_integral_v<Plain>)
       value = static_cast<Plain>(fields->integer(word.name, value, word.min, word.max));
     else if constexpr (std::is_enum_v<Plain>)
@@ -108,6 +110,11 @@ struct WordTaker {
         else
           take_list(L, word, value);
       });
+  }
+  static double checked_share(const char* name, double value) {
+    if (!(value >= 0 && value <= 1))
+      throw ArgumentError("field '{}': expected a number from 0 to 1, got {}", name, value);
+    return value;
   }
   static void take_list(lua_State* L, const MeshWord& word, std::vector<Axis>& list) {
     for_each(L, lua_gettop(L), [&](int i) {
@@ -178,7 +185,7 @@ struct WordLister {
     const auto name = within + word.name;
     if constexpr (std::is_same_v<Value, bool>)
       list(name.c_str(), value, word.help);
-    else if constexpr (std::is_integral_v<Value>)
+    else if constexpr (std::is_arithmetic_v<Value>)
       list(name.c_str(), value, static_cast<double>(word.min), static_cast<double>(word.max), word.help);
     else if constexpr (std::is_enum_v<Value>)
       list(name.c_str(), value, choices<Value>(), word.help);
@@ -423,6 +430,7 @@ auto unit_of(const UnitProfile& unit) {
       unit.forward_work_ns / kSecond, "backward_work_s", unit.backward_work_ns / kSecond, "forward_launch_s",
       unit.forward_launch_ns / kSecond, "backward_launch_s", unit.backward_launch_ns / kSecond, "weight_s",
       unit.weight_ns / kSecond, "update_s", unit.update_ns / kSecond, "spread_update_s", unit.spread_update_ns / kSecond,
+      "host_update_s", unit.host_update_ns / kSecond, "spread_host_update_s", unit.spread_host_update_ns / kSecond,
       "weight_bytes", unit.weights.all, "spread_weight_bytes", unit.weights.spread, "optimizer_bytes", unit.optimizer.all,
       "spread_optimizer_bytes", unit.optimizer.spread, "gradient_bytes", unit.gradients.all, "spread_gradient_bytes",
       unit.gradients.spread, "trained_bytes", unit.trained.all, "spread_trained_bytes", unit.trained.spread, "kept_bytes",

@@ -69,6 +69,8 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
     chunk.backward_work_ns += unit.backward_work_ns;
     chunk.update_ns += unit.update_ns;
     chunk.spread_update_ns += unit.spread_update_ns;
+    chunk.host_update_ns += unit.host_update_ns;
+    chunk.spread_host_update_ns += unit.spread_host_update_ns;
     chunk.kept_bytes += unit.kept_bytes;
     chunk.delayed_bytes += unit.delayed_bytes;
     add(chunk.weights, unit.weights);
@@ -301,6 +303,8 @@ class MeshBounder::Bounding {
         stage.weights += share(chunks_[c].weights, given_.zero_stage > 2);
         stage.resident += share(chunks_[c].optimizer, given_.zero_stage > 0);
       }
+    if (given_.optimizer_offload_fraction > 0)
+      stage.resident = static_cast<int64_t>(static_cast<double>(stage.resident) * (1 - given_.optimizer_offload_fraction));
     stage.resident += stage.weights;
     stage.fixed = stage.resident + framework_bytes_;
     for (int32_t c = 0; c < chunks() && keeps_; ++c)
@@ -402,13 +406,15 @@ class MeshBounder::Bounding {
   /// End of a stage's work: updates, and remaining messages.
   double end_of(int32_t s) {
     auto& stage = stages_[s];
-    double update = 0, spread_update = 0;
+    double update = 0, spread_update = 0, host = 0, spread_host = 0;
     Chunk all;  // of all virtual stages of the device, as far as messages go
     for (int32_t c = 0; c < chunks(); ++c) {
       const auto& chunk = chunks_[c];
       if (stage_of(c) != s) continue;
       update += chunk.update_ns - chunk.spread_update_ns;
       spread_update += chunk.spread_update_ns;
+      host += chunk.host_update_ns - chunk.spread_host_update_ns;
+      spread_host += chunk.spread_host_update_ns;
       add(all.gradients, chunk.gradients);
       add(all.trained, chunk.trained);
       add(all.gathered, chunk.gathered);
@@ -420,8 +426,12 @@ class MeshBounder::Bounding {
     if (given_.zero_stage > 0) {
       update /= shard_group(given_);
       spread_update /= static_cast<double>(copies());
+      host /= shard_group(given_);
+      spread_host /= static_cast<double>(copies());
     }
     update += spread_update;
+    if (const double offloaded = given_.optimizer_offload_fraction; offloaded > 0)
+      update = std::max((1 - offloaded) * update, offloaded * (host + spread_host));
     return messages_ ? end_with_messages(s, update, all) : stage.free + update;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/index.h"
 #include "graph/experts.h"
@@ -13,6 +14,7 @@
 #include "strategy/dispatch.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/mesh_words.h"
+#include "strategy/offload.h"
 #include "strategy/schedule.h"
 
 namespace trinity {
@@ -220,16 +222,17 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   const auto one = one_stage(of_, layers);
   LoweredGraph replica;
   std::vector<int32_t> spread;
+  std::optional<SpreadExperts> shared;
   if (of_.mesh.expert > 1) {
-    const auto shared = spread_experts(graph, of_.mesh.expert);
-    replica = lowered(one, shared.graph, cluster);
+    shared = spread_experts(graph, of_.mesh.expert);
+    replica = lowered(one, shared->graph, cluster);
     for (const auto& role : replica.roles)
-      spread.push_back(role.origin < 0 ? 1 : shared.spread[role.origin]);
+      spread.push_back(role.origin < 0 ? 1 : shared->spread[role.origin]);
   } else {
     replica = lowered(one, graph, cluster);
     spread.assign(replica.roles.size(), 1);
   }
-  add_tasks(replica, spread, width);
+  add_tasks(replica, shared ? shared->graph : graph, spread, width);
   if (of_.schedule == "1f1b") {
     count_bytes(replica, spread);
   } else {  // one stage: a tied weight has one copy and the backward pass is not split
@@ -240,12 +243,13 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   find_costs(replica.graph, cluster);
 }
 
-void UnitProfiler::add_tasks(const LoweredGraph& replica, std::span<const int32_t> spread,
+void UnitProfiler::add_tasks(const LoweredGraph& replica, const Graph& original, std::span<const int32_t> spread,
                              int32_t width) {
   const auto& graph = replica.graph;
   const bool delayed = of_.schedule != "1f1b";
   const auto weight = delayed ? find_weight_work(graph) : std::vector<bool>();
   std::vector<int32_t> task_of(at(graph.operator_count()), -1), message(graph.collectives().size(), -1);
+  std::vector<bool> updated(at(original.operator_count()), false);  // a tied weight has a copy on either stage
   for (int32_t o = 0; o < graph.operator_count(); ++o) {
     if (replica.device_of(o) % width != 0) continue;
     const auto& op = graph.op(o);
@@ -264,6 +268,11 @@ void UnitProfiler::add_tasks(const LoweredGraph& replica, std::span<const int32_
       task.collective = add_exchange(graph, op);
     }
     task.spread = spread[o] > 1;
+    const int32_t serves = replica.roles[o].serves;
+    if (op.type == "Update" && !updated[at(serves)]) {
+      task.link_share = link_share(original, original.op(serves));
+      updated[at(serves)] = true;
+    }
     for (const int32_t tensor : op.inputs) {
       const int32_t writer = task_of[graph.tensor(tensor).producer];
       if (writer < 0) continue;
@@ -389,6 +398,8 @@ void UnitProfiler::find_costs(const Graph& graph, const Cluster& cluster) {
       costs.all_ns.push_back(static_cast<double>(std::llround(time_s * 1e9)));
       costs.launch_ns.push_back(time_s > 0 ? launch_ns(graph, graph.op(task.op), device, type) : 0);
       costs.dispatch_ns.push_back(hosted.dispatch_s[task.op] * 1e9 - 0.5);  // times are rounded
+      costs.host_ns.push_back(
+          task.link_share > 0 ? 1e9 * offloaded_update_s(graph.op(task.op), device, type, task.link_share) : 0);
       costs.waiting_ns.push_back(task.before ? 0 : whole.times_s[task.op] * 1e9 - 0.5);
     }
   }
@@ -413,7 +424,11 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
     if (task.pass == Pass::weight) units[at(task.unit)].weight_ns += cost[t];
     if (task.pass == Pass::update) {
       units[at(task.unit)].update_ns += cost[t];
-      if (task.spread) units[at(task.unit)].spread_update_ns += cost[t];
+      units[at(task.unit)].host_update_ns += costs.host_ns[t];
+      if (task.spread) {
+        units[at(task.unit)].spread_update_ns += cost[t];
+        units[at(task.unit)].spread_host_update_ns += costs.host_ns[t];
+      }
     }
     if (task.collective < 0) continue;
     const auto& message = messages_[task.collective];

@@ -46,6 +46,7 @@ struct UnitProfile {
   double weight_ns = 0;        ///< weight-gradient tasks that a zero-bubble schedule delays
   double update_ns = 0;        ///< updates of full weights
   double spread_update_ns = 0;  ///< updates of weights sharded over `expert`
+  double host_update_ns = 0, spread_host_update_ns = 0;  ///< both if the host computes them (strategy/offload.h)
   /// Compute time alone, and its part that does not shrink with the operator (launches). Backward
   /// includes weight-gradient tasks.
   double forward_work_ns = 0, backward_work_ns = 0, forward_launch_ns = 0, backward_launch_ns = 0;
@@ -98,6 +99,7 @@ class UnitProfiler {
     bool again = false;   ///< recomputed: needs no input from another stage
     bool before = false;  ///< reduces input from the next unit, on whose stage it may run
     bool spread = false;  ///< of weights sharded over `expert`
+    double link_share = 0;  ///< of the first update of a weight: link_share()
     std::vector<int32_t> reads;    ///< producing tasks of its inputs
     std::vector<int64_t> bytes;    ///< of each of these inputs
   };
@@ -110,7 +112,7 @@ class UnitProfiler {
   };
   class Follower;
 
-  void add_tasks(const LoweredGraph& replica, std::span<const int32_t> spread, int32_t width);
+  void add_tasks(const LoweredGraph& replica, const Graph& original, std::span<const int32_t> spread, int32_t width);
   int32_t add_message(const LoweredGraph& replica, int32_t collective, int32_t width);
   int32_t add_exchange(const Graph& graph, const Operator& op);
   void find_costs(const Graph& graph, const Cluster& cluster);
@@ -124,7 +126,7 @@ class UnitProfiler {
   std::vector<UnitProfile> bytes_;           // only the byte fields
   /// Per task, by type and speed of the device; 0 for collectives.
   struct Costs {
-    std::vector<double> all_ns, launch_ns, dispatch_ns, waiting_ns;  // per task
+    std::vector<double> all_ns, launch_ns, dispatch_ns, waiting_ns, host_ns;  // per task
   };
   std::map<std::pair<int32_t, double>, Costs> costs_;
 };

@@ -52,8 +52,8 @@ given.names = {
     from to bytes]],
   ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s mfu memory_bytes
     rank variants included micro_batch micro_batches tensor context pipeline data expert sequence_parallel recompute
-    recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order segment_size
-    devices own]],
+    recomputed schedule virtual_stages stages zero_stage optimizer_offload_fraction bucket_bytes algorithm order
+    rank_order segment_size devices own]],
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
@@ -100,13 +100,13 @@ given.names = {
   ['trinity.Placement'] = [[length]],
   ['trinity.PlanDimension'] = [[values apply]],
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
-    recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order
-    segment_size devices own]],
+    recompute recomputed schedule virtual_stages stages zero_stage optimizer_offload_fraction bucket_bytes algorithm
+    order rank_order segment_size devices own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime
     straddles cost_of fused stopped nearest impossible seconds]],
-  ['trinity.PlanTotals'] = [[work_s gap_s after_s update_s spread_update_s weight_bytes spread_weight_bytes
-    optimizer_bytes spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s
-    forward_share]],
+  ['trinity.PlanTotals'] = [[work_s gap_s after_s update_s spread_update_s host_update_s spread_host_update_s
+    weight_bytes spread_weight_bytes optimizer_bytes spread_optimizer_bytes gradient_bytes spread_gradient_bytes
+    kept_bytes compute_s layers_s end_s forward_share]],
   ['trinity.PriceRow'] = [[dollars_per_hour watts source]],
   ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule cost_coverage]],
   ['trinity.Profile'] = [[format version trinity date machine libraries model settings devices kinds path links]],
@@ -135,9 +135,9 @@ given.names = {
   ['trinity.StepWait'] = [[device stage replica type time_s]],
   ['trinity.Stragglers'] = [[step_time_s mean_s p50_s p95_s error_s draws_s degrees waits replica_waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
-    scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync problem metrics reward method
-    seed evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated placement
-    schedule micro_batches priority order tasks stage splits]],
+    scatter_gather overlap_tp_grad_allreduce zero_stage optimizer_offload_fraction bucket_bytes cp_comm_type sync
+    problem metrics reward method seed evaluations updates ranking search_stages seconds curve stopped optimal saved
+    reevaluated placement schedule micro_batches priority order tasks stage splits]],
   ['trinity.TaskGraph'] = [[task_count device_count edge_count cost_ns mean_cost_ns edge_from edge_to edge_tensor
     edge_bytes in_edges first_in first_out latency_ns bytes_per_ns unit follows output_bytes workspace_bytes
     fixed_bytes capacity_bytes mean_latency_ns mean_ns_per_byte]],

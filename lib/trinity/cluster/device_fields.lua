@@ -6,7 +6,8 @@ local util = require 'trinity.base.util'
 local known = {}
 for name in ([[peak_flops_per_s memory_bandwidth_bytes_per_s memory_bytes reserved_memory_bytes framework_bytes
     keeps_gradients half_width fuses_elementwise joins_products overlap operators launch_s dispatch_s
-    compute_efficiency memory_efficiency contention]]):gmatch '%S+' do
+    compute_efficiency memory_efficiency contention host_bandwidth_bytes_per_s
+    host_memory_bandwidth_bytes_per_s]]):gmatch '%S+' do
   known[name] = true
 end
 

@@ -176,6 +176,37 @@ presets.cpu_core = {
   memory_efficiency = 1,
 }
 
+-- Hosts, for optimizers that run there: bytes/s between a GPU and its host in each direction, three quarters of the
+-- link as of PCIe 3, 4 and 5 x16 (topology.lua); and a quarter of the GPU's share of the host's memory in the usual
+-- machine. The quarter is fitted to Megatron-Core's HybridDeviceOptimizer: Qwen3-0.6B on an H100 takes 0.752 s, with
+-- all of the optimizer offloaded 1.678 s (github NVIDIA-NeMo/RL, pull request 3628). Kernels of an optimizer's own
+-- reach more: 0.67 (PrimeIntellect-ai/prime-rl, 3234: 30.5 billion parameters on eight H200 in 2.2 s).
+local function host(link_bytes_per_s, memory_bytes_per_s, names)
+  for name in names:gmatch '%S+' do
+    presets[name].host_bandwidth_bytes_per_s = 0.75 * link_bytes_per_s
+    presets[name].host_memory_bandwidth_bytes_per_s = 0.25 * memory_bytes_per_s
+  end
+end
+
+-- Channels of the two CPUs by data sheets: DGX-1 with Xeon E5-2698 v4, 2 x 4 of DDR4-2400, the same for four GPUs;
+-- PCIe GPUs with Xeon Gold, 2 x 6 of DDR4-2666; DGX A100 with EPYC 7742, 2 x 8 of DDR4-3200; DGX H100 and H200 with
+-- Xeon 8480C, 2 x 8 of DDR5-4800; DGX B200 with Xeon 8570, DDR5-5600; DGX B300 with Xeon 6776P, DDR5-6400.
+host(16e9, 153.6e9 / 8, 'k80 p100_sxm2 v100 v100_32gb')
+host(16e9, 153.6e9 / 4, 'p100 p100_12gb gtx1080ti')
+host(16e9, 256e9 / 4, 'v100_pcie v100_pcie_32gb t4 titan_rtx rtx2080ti')
+host(32e9, 409.6e9 / 8, 'rtx3090 rtx4090 a40 l40s a100 a100_80gb a100_pcie a100_pcie_80gb')
+host(64e9, 614.4e9 / 8, 'h100 h100_96gb h100_pcie h200 mi300x')
+host(64e9, 716.8e9 / 8, 'b200')
+host(64e9, 819.2e9 / 8, 'b300')
+-- NVLink-C2C, 900 GB/s in both directions together, of GB200 and GB300 for two GPUs; Grace's LPDDR5X. Source: data
+-- sheets of the superchips. MI250X: one EPYC 7A53 for four modules, Infinity Fabric with 36 GB/s a die (HPE Cray
+-- EX235a).
+host(450e9, 512e9, 'gh200 gh200_141gb')
+host(225e9, 18.4e12 / 72, 'gb200')
+host(225e9, 14e12 / 72, 'gb300')
+host(72e9, 204.8e9 / 4, 'mi250x')
+host(36e9, 204.8e9 / 8, 'mi250x_die')
+
 local function copy(value)
   if type(value) ~= 'table' then return value end
   local result = {}

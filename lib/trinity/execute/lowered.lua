@@ -6,6 +6,7 @@ local core = require 'trinity.core'
 local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
+local util = require 'trinity.base.util'
 
 -- Schedules in which every micro-batch has its own update.
 local streams = { pipedream = true, ['round-robin'] = true }
@@ -47,6 +48,9 @@ end
 --- micro-batch has its own update.
 return function(problem, plan)
   local what = {}
+  if type(plan) == 'table' and (plan.optimizer_offload_fraction or 0) > 0 then
+    util.fail('execute: optimizer_offload_fraction can be simulated but not executed')
+  end
   if type(plan) == 'table' and (rawget(plan, 'mesh') or next(rawget(plan, 'splits') or {}) ~= nil) then
     local own = stated(problem)
     local inner, there = simulator.lowered('execute', own, plan)

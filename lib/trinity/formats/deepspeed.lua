@@ -7,7 +7,7 @@ local util = require 'trinity.base.util'
 local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches, precision, JSON (and a fragment, Python)',
   of = 'DeepSpeed edaa722 (0.19.6)' }
 
-local said = util.set 'data tensor micro_batches zero_stage pipeline bucket_bytes'
+local said = util.set 'data tensor micro_batches zero_stage optimizer_offload_fraction pipeline bucket_bytes'
 
 --- Returns the dtype of the weights of matmuls.
 function deepspeed.dtype(graph)
@@ -23,11 +23,24 @@ local function precision(pairs_of, dtype)
   if dtype == 'float16' then pairs_of[#pairs_of + 1] = { 'fp16', ordered.object { { 'enabled', true } } } end
 end
 
-local function zero(outline)
+-- Returns offload_optimizer, or nil; ZeRO 1 and 2 offload all of the optimizer.
+local function offload(outline, unspoken)
+  local fraction, zero_stage = outline.strategy.optimizer_offload_fraction or 0, outline.strategy.zero_stage or 0
+  if fraction == 0 then return nil end
+  if zero_stage == 0 or zero_stage < 3 and fraction < 1 then
+    unspoken[#unspoken + 1] = ('optimizer_offload_fraction = %g (ZeRO 3 has any, ZeRO 1 and 2 have 1)'):format(fraction)
+    return nil
+  end
+  return { 'offload_optimizer', ordered.object { { 'device', 'cpu' }, { 'pin_memory', true },
+    fraction < 1 and { 'ratio', fraction } or nil } }
+end
+
+local function zero(outline, unspoken)
   local zero_stage, bytes = outline.strategy.zero_stage or 0, outline.strategy.bucket_bytes
   local fields = { { 'stage', zero_stage } }
   -- Bucket sizes are numbers of elements, of 32-bit gradients.
   if bytes then fields[2] = { 'reduce_bucket_size', math.max(1, math.floor(bytes / 4)) } end
+  fields[#fields + 1] = offload(outline, unspoken)
   return ordered.object(fields)
 end
 
@@ -72,7 +85,7 @@ function deepspeed.write(outline)
   local fields = { { 'train_batch_size', micro * outline.micro_batches * mesh.data },
     { 'train_micro_batch_size_per_gpu', micro }, { 'gradient_accumulation_steps', outline.micro_batches } }
   precision(fields, deepspeed.dtype(outline.graph))
-  fields[#fields + 1] = { 'zero_optimization', zero(outline) }
+  fields[#fields + 1] = { 'zero_optimization', zero(outline, unspoken) }
   if mesh.tensor > 1 then
     fields[#fields + 1] = { 'tensor_parallel', ordered.object { { 'autotp_size', mesh.tensor } } }
   end

@@ -11,7 +11,7 @@ local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, a bash
   of = 'Megatron-LM d98e8a64' }
 
 local said = util.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
-  sequence_parallel zero_stage schedule cp_comm_type bucket_bytes operators order]]
+  sequence_parallel zero_stage optimizer_offload_fraction schedule cp_comm_type bucket_bytes operators order]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
@@ -129,6 +129,22 @@ end
 
 local context_words = { all_gather = 'all_gather', ring = 'p2p', all_to_all = 'a2a' } -- Megatron-LM's --cp-comm-type
 
+-- Offloading needs the distributed optimizer, which changes nothing for one replica.
+local function add_offload(add, outline, unspoken)
+  local fraction, shard = outline.strategy.optimizer_offload_fraction or 0, outline.strategy.zero_stage or 0
+  if fraction == 0 then return end
+  if shard > 1 or shard == 0 and outline.mesh.data * outline.mesh.context > 1 then
+    unspoken[#unspoken + 1] = ('optimizer_offload_fraction = %g (it needs the distributed optimizer, zero_stage = 1)'
+      ):format(fraction)
+    return
+  end
+  if shard == 0 then add '--use-distributed-optimizer' end
+  add '--use-precision-aware-optimizer'
+  add '--optimizer-cpu-offload'
+  add('--optimizer-offload-fraction', ('%.17g'):format(fraction))
+  add '--overlap-cpu-optimizer-d2h-h2d'
+end
+
 local function add_sharding(add, outline)
   local shard = outline.strategy.zero_stage or 0
   if shard == 0 then return end
@@ -169,6 +185,7 @@ function megatron.arguments(outline)
   add_order(add, outline, unspoken)
   add_recompute(add, outline, unspoken)
   add_sharding(add, outline)
+  add_offload(add, outline, unspoken)
   add_buckets(add, outline)
   return lines, unspoken
 end

@@ -44,6 +44,10 @@ local features = {
     local shard = o.strategy.zero_stage or 0
     return shard > 0 and ('zero_stage = %d (%s)'):format(shard, shared[shard]) or nil
   end },
+  { 'optimizer_offload_fraction', function(o)
+    local fraction = o.strategy.optimizer_offload_fraction or 0
+    return fraction > 0 and ('optimizer_offload_fraction = %g (CPU offload)'):format(fraction) or nil
+  end },
   { 'bucket_bytes', function(o)
     local bytes = o.strategy.bucket_bytes
     return bytes and ('bucket_bytes = %d'):format(bytes) or nil

@@ -61,9 +61,10 @@ function deepspeed.meaning(job, v)
   local overlap = v.zero_optimization.overlap_comm
   if overlap == nil then overlap = stage == 3 end
   job.overlaps = { gradients = overlap, weights = stage == 3 }
-  local optimizer, parameters = v.zero_optimization.offload_optimizer.device, v.zero_optimization.offload_param.device
+  local states, parameters = v.zero_optimization.offload_optimizer, v.zero_optimization.offload_param.device
+  local optimizer, ratio = states.device, tonumber(states.ratio)
   job.offload = (optimizer ~= 'none' or parameters ~= 'none') and {
-    optimizer = optimizer ~= 'none' and optimizer or nil,
+    optimizer = optimizer == 'cpu' and ratio and ratio < 1 and ratio or optimizer ~= 'none' and optimizer or nil,
     parameters = parameters ~= 'none' and parameters or nil } or nil
 end
 

@@ -166,6 +166,7 @@ function memory.case(job, cluster, whole)
       micro_batches = micro_batches, recompute = recompute_of(job),
       sync = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       zero_stage = run == 1 and 0 or job.zero_stage or 0,
+      optimizer_offload_fraction = job.offload and job.offload.optimizer and (tonumber(job.offload.optimizer) or 1),
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
@@ -262,15 +263,14 @@ function memory.step(job, cluster)
   end)
 end
 
--- Returns the bytes of a stage by column, without offloaded data; operators: of its activations.
+-- Returns the bytes of a stage by column, without offloaded weights; operators: of its activations.
 local function row_of(job, stage, operators)
   local peak, offload, logits = stage.peak_bytes, job.offload or {}, 0
   for _, operator in ipairs(operators or {}) do
     if operator.name == 'logits' or operator.name == 'loss' then logits = logits + operator.bytes end
   end
-  local kept = offload.optimizer and 1 - (tonumber(offload.optimizer) or 1) or 1
   local row = { layers = stage.layers, weights = offload.parameters and 0 or peak.weights, gradients = peak.gradients,
-    optimizer = peak.optimizer * kept * (job.state_bytes or 12) / 12, logits = logits, workspaces = peak.workspace,
+    optimizer = peak.optimizer * (job.state_bytes or 12) / 12, logits = logits, workspaces = peak.workspace,
     activations = peak.activations + peak.activation_gradients + peak.delayed - logits,
     communication = peak.received + peak.gathered,
     framework = peak.framework, operators = operators }

@@ -13,6 +13,8 @@ local bounds = {}
 ---@field after_s number the longest work of a unit after what the next unit reads
 ---@field update_s number
 ---@field spread_update_s number part of update_s for weights sharded over ranks of `expert`; bytes likewise
+---@field host_update_s number of all updates by the host; spread_host_update_s likewise
+---@field spread_host_update_s number
 ---@field weight_bytes number
 ---@field spread_weight_bytes number
 ---@field optimizer_bytes number
@@ -37,8 +39,9 @@ local function pass_of(unit, parts)
 end
 
 -- Fields of a profile that devices which share every operator divide among themselves.
-local parted = { 'update_s', 'spread_update_s', 'weight_bytes', 'spread_weight_bytes', 'optimizer_bytes',
-  'spread_optimizer_bytes', 'gradient_bytes', 'spread_gradient_bytes', 'kept_bytes' }
+local parted = { 'update_s', 'spread_update_s', 'host_update_s', 'spread_host_update_s', 'weight_bytes',
+  'spread_weight_bytes', 'optimizer_bytes', 'spread_optimizer_bytes', 'gradient_bytes', 'spread_gradient_bytes',
+  'kept_bytes' }
 
 --- Sums over the units of a profile. parts: devices that share every operator; then what each takes at least, of a
 --- profile of one device.
@@ -119,6 +122,11 @@ local function shared(point, totals, name)
   return (totals[name] - spread) / replicas + spread / math.max(1, replicas / point.expert)
 end
 
+--- Seconds of updates of which the host computes a share at the same time.
+function bounds.update_s(fraction, device_s, host_s)
+  return math.max((1 - fraction) * device_s, fraction * host_s)
+end
+
 --- No step of the point is shorter. stages: of heterogeneous devices how many stages of the fastest kind work as fast
 --- as all of them (Unequal:stages_of).
 ---@param point trinity.PlanPoint
@@ -130,7 +138,8 @@ function bounds.step_time_s(point, totals, stages)
   local joint = p > 1 and point.schedule == 'dualpipe-v' or places > 1 -- other work fills what messages leave
   local work = joint and totals.compute_s or totals.work_s
   if p > 1 and not joint then work = math.max(0, work - (p * v - 1) * totals.gap_s) end
-  local update = point.zero_stage > 0 and shared(point, totals, 'update_s') or totals.update_s
+  local function of(name) return point.zero_stage > 0 and shared(point, totals, name) or totals[name] end
+  local update = bounds.update_s(point.optimizer_offload_fraction or 0, of 'update_s', of 'host_update_s')
   local least = stages and m * work / stages or (m * work + update) / p
   if p > 1 then
     local delays, after = space.delays(point.schedule, p), (p - 1) * totals.after_s
@@ -162,7 +171,8 @@ end
 local function held(point, totals)
   local p, shard = point.pipeline, sharing(point) > 1 and point.zero_stage or 0
   local function share(name, level) return shard >= level and shared(point, totals, name) or totals[name] end
-  local resident = share('weight_bytes', 3) + share('optimizer_bytes', 1)
+  local kept = 1 - (point.optimizer_offload_fraction or 0)
+  local resident = share('weight_bytes', 3) + kept * share('optimizer_bytes', 1)
   local inverse, most, gradients = 0, 0, true
   for r = 0, p - 1 do
     local count, begun = in_flight(point, r)

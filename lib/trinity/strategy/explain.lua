@@ -76,6 +76,10 @@ local function mesh_lines(found)
   end
   local zero_stage = found.zero_stage or 0
   if zero_stage > 0 then lines[#lines + 1] = ('sharded over data: %s'):format(sharded[zero_stage]) end
+  if (found.optimizer_offload_fraction or 0) > 0 then
+    lines[#lines + 1] = ('optimizer: %g %% of its states and updates are on the host'):format(
+      100 * found.optimizer_offload_fraction)
+  end
   if zero_stage > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
     lines[#lines + 1] = ('gradients are reduced after every micro-batch, which sends %d times the bytes of '
       .. 'zero_stage = 1'):format(

@@ -252,7 +252,7 @@ local function see_bounds()
     forward_work_s = 1, backward_work_s = 1, forward_launch_s = 0, backward_launch_s = 0, weight_bytes = 1,
     forward_hands_on_s = 1, backward_hands_on_s = 1, forward_dispatch_s = 0, backward_dispatch_s = 0,
     optimizer_bytes = 1, gradient_bytes = 1, kept_bytes = 1, spread_update_s = 0, spread_weight_bytes = 0,
-    spread_optimizer_bytes = 0, spread_gradient_bytes = 0 }
+    host_update_s = 1, spread_host_update_s = 0, spread_optimizer_bytes = 0, spread_gradient_bytes = 0 }
   see('trinity.PlanTotals', require('trinity.plan.bounds').totals { unit, unit, unit })
 end
 
