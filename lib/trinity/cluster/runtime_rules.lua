@@ -21,6 +21,12 @@ local function rank_order(order)
   order = inner
   return is 'default' or is '' or is 'data' or is 'pipeline' or is 'data%-pipeline' or is 'pipeline%-data'
 end
+local function distributed_optimizer(fraction, point)
+  return fraction == 0 or point.zero_stage == 1 or point.data * point.context == 1
+end
+local function zero_offload(fraction, point)
+  return fraction == 0 or point.zero_stage == 3 or fraction == 1 and point.zero_stage > 0
+end
 local function three_ranks(v, point) return v == 1 or point.pipeline > 2 end
 
 --- Rules by runtime; a runtime without an entry has the rules of its base.
@@ -41,6 +47,8 @@ rules.list = {
     { 'moved', { false }, 'ranks in the order of the cluster', 'megatron/core/parallel_state.py' },
     { 'rank_order', rank_order, 'tensor, context, expert, then data and pipeline, or pipeline and data',
       'megatron/training/arguments.py: use_tp_pp_dp_mapping' },
+    { 'optimizer_offload_fraction', distributed_optimizer, 'CPU offload with the distributed optimizer (ZeRO 1)',
+      'megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py' },
   },
   ['megatron-core-0.8'] = {
     { 'base', 'megatron' },
@@ -48,6 +56,7 @@ rules.list = {
       'megatron/training/arguments.py' },
     { 'stages', even, 'layers that divide over all stages', 'megatron/training/arguments.py: num_layers %' },
     { 'zero_stage', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
+    { 'optimizer_offload_fraction', { 0 }, 'no CPU offload', 'megatron/core/optimizer before 0.12' },
   },
   ['megatron-2021'] = { -- Narayanan et al., SC 2021; Korthikanti et al., 2022
     { 'base', 'megatron-core-0.8' },
@@ -72,6 +81,8 @@ rules.list = {
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'deepspeed/comm' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'deepspeed/runtime/pipe/topology.py' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'deepspeed/runtime/pipe/topology.py' },
+    { 'optimizer_offload_fraction', zero_offload, 'CPU offload of all with ZeRO 1 and 2, of any share with ZeRO 3',
+      'deepspeed/runtime/zero/config.py: offload_optimizer' },
   },
   torchtitan = { -- torchtitan b5bcd76
     { 'recompute', { 'none', 'full' }, 'none, whole layers (its selective mode chooses other operators)',
@@ -87,6 +98,8 @@ rules.list = {
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'torch/distributed/fsdp' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'torchtitan/distributed/parallel_dims.py' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'torchtitan/distributed/parallel_dims.py' },
+    { 'optimizer_offload_fraction', { 0 }, 'CPU offload only of weights too, which is not simulated',
+      'torchtitan/distributed/fsdp.py' },
   },
   ['composer-2023'] = {
     { 'tensor', { 1 }, 'no tensor parallelism', 'llm-foundry 8c8dd48f, llmfoundry/models/mpt' },
@@ -100,6 +113,7 @@ rules.list = {
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'the same' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'the same' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'the same' },
+    { 'optimizer_offload_fraction', { 0 }, 'CPU offload only of weights too', 'the same: fsdp_config' },
   },
 }
 

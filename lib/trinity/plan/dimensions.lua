@@ -1,6 +1,7 @@
 -- The dimensions of a plan, each declared once, in the order of the loops: a name, the minimum and maximum of integers
 -- or the words that it takes, what options of commands say of it, and
 --   family   it decides what one device does for one micro-batch: points that share these dimensions share a profile
+--   real     it takes any numbers, not only integers
 --   rare     --help leaves it to --help-all
 
 local prices = require 'trinity.cluster.prices'
@@ -37,6 +38,8 @@ dimensions.list = {
     'of the devices of an unequal cluster: natural, fastest_first, fastest_last', rare = true },
   { 'rank_order', { 'default' }, "axes of the mesh from the innermost, as 'tensor-pipeline-data'; searched where racks "
     .. 'differ', rare = true },
+  { 'optimizer_offload_fraction', { 0, 1 }, 'share of the optimizer on the host (CPU offload), 0 to 1; searched where '
+    .. 'nothing fits without it, and from plans that do not fit or recompute', real = true, rare = true },
 }
 
 --- Their declarations, for trinity.options.

@@ -2,6 +2,7 @@
 -- `trinity plan`. The bounds: engine/simulator/mesh/mesh_bound.h and plan/bounds.lua; the search: plan/search.lua.
 
 local Search = require 'trinity.plan.search'
+local bounds = require 'trinity.plan.bounds'
 local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
 local core = require 'trinity.core'
@@ -122,7 +123,30 @@ local function first_micro_batch(owner, spec, given)
   return type(first) == 'number' and first or 1
 end
 
-local function make_space(owner, spec, nets, own_used, devices)
+-- Whether every kind of device says what offloading to its host takes.
+local function has_hosts(nets, cluster)
+  for _, kind in ipairs(nets.kinds) do
+    local type = model.device_type(cluster, kind.type)
+    if not (type.host_bandwidth_bytes_per_s and type.host_memory_bandwidth_bytes_per_s) then return false end
+  end
+  return true
+end
+
+-- The shares of the optimizer on the host, from the least with which the bound on a point's memory allows it.
+local function offload_of(nets, capacity_bytes, batch)
+  return function(point)
+    point.micro_batches = batch / (point.micro_batch * point.data)
+    local ok, totals = pcall(nets.totals, nets, point, false)
+    local list = {}
+    for _, fraction in ipairs(space.offload_fractions) do
+      point.optimizer_offload_fraction = fraction
+      if not ok or bounds.memory_bytes(point, totals) <= capacity_bytes then list[#list + 1] = fraction end
+    end
+    return list[1] and list or { 1 }
+  end
+end
+
+local function make_space(owner, spec, nets, own_used, devices, offloads)
   local given = util.merged({}, spec.space or {})
   local first = first_micro_batch(owner, spec, given)
   space.check(owner, given, own_used)
@@ -136,6 +160,8 @@ local function make_space(owner, spec, nets, own_used, devices)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     list = spec.cluster.devices, layers = #units - 2, batch = spec.global_batch,
     experts = graph.active_parameters < graph.parameters,
+    hosts = has_hosts(nets, spec.cluster),
+    offload = offloads and offload_of(nets, devices.capacity_bytes, spec.global_batch) or nil,
     selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
@@ -169,7 +195,7 @@ end)
 
 local shown_of_points = { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
   'micro_batches', 'schedule', 'recompute', 'recomputed', 'zero_stage', 'sequence_parallel', 'bucket_bytes',
-  'algorithm', 'order', 'placement', 'rank_order', 'segment_size' }
+  'algorithm', 'order', 'placement', 'rank_order', 'segment_size', 'optimizer_offload_fraction' }
 
 --- A result as users see it.
 local function public(result, nets, spec, peak)
@@ -331,26 +357,32 @@ function plan.run(spec)
       line = ('%s of a step, of the GPUs that a plan uses: %s'):format(given.reward, said) }
   end
   local devices = unequal.new(given.cluster, nets.kinds, per_s)
-  local made, first = make_space(owner, given, nets, used, devices)
-  local line = progress.new('plan', given.quiet)
-  local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
-    simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
-    reward = type(given.reward) == 'function' and given.reward or nil, quantile = quantile,
-    slack = quantile and math.max(given.noise, given.stragglers and sampled_slack or 0) or nil,
-    uneven = given.stragglers ~= nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
-    cost_of = cost_of, own = used, included = given.included,
-    methods = given.methods or { 'annealing' },
-    method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
-    cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
-    say = function(search)
-      line:update { text = search:progress_text(), share = math.min(1, search.counts.simulated / given.simulations) }
-    end }
-  core.begin_search()
-  local ok, message = pcall(search.run, search)
-  if not ok then search:stopping() end
-  core.end_search()
-  line:finish()
-  if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
+  local function searched(offloads)
+    local made, first = make_space(owner, given, nets, used, devices, offloads)
+    local line = progress.new('plan', given.quiet)
+    local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
+      simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
+      reward = type(given.reward) == 'function' and given.reward or nil, quantile = quantile,
+      slack = quantile and math.max(given.noise, given.stragglers and sampled_slack or 0) or nil,
+      uneven = given.stragglers ~= nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
+      cost_of = cost_of, own = used, included = given.included,
+      methods = given.methods or { 'annealing' },
+      method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
+      cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
+      say = function(search)
+        line:update { text = search:progress_text(), share = math.min(1, search.counts.simulated / given.simulations) }
+      end }
+    core.begin_search()
+    local ok, message = pcall(search.run, search)
+    if not ok then search:stopping() end
+    core.end_search()
+    line:finish()
+    if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
+    return search, first
+  end
+  local search, first = searched(false)
+  local fits = search.results[1] and search.results[1].metrics.feasible
+  if not fits and not search.stopped and search.space:offloads() then search = searched(true) end
   return result_of(search, nets, given, first)
 end
 

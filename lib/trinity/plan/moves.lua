@@ -66,6 +66,29 @@ end)
 
 moves.register('recompute', by_layer.neighbours)
 
+--- More of the optimizer on the host where a plan does not fit, in place of recomputation, or for another mesh; less
+--- where it fits.
+moves.register('offload', function(point, about)
+  local now, list = point.optimizer_offload_fraction or 0, {}
+  if not about.space:offloads() then return list end
+  local fits = about.result.metrics.feasible
+  for _, fraction in ipairs(space.offload_fractions) do
+    local less = fits and fraction < now and fraction >= now - 0.25
+    if less or not fits and fraction > now then
+      list[#list + 1] = changed(point, { optimizer_offload_fraction = fraction })
+    elseif fits and fraction > now and point.recompute ~= 'none' and about.space.given.recompute == nil then
+      local word = by_layer.is(point) and 'by_layer' or 'none'
+      list[#list + 1] = changed(point, { optimizer_offload_fraction = fraction, recompute = word })
+    end
+    if fits and now > 0 and fraction > now then
+      for _, other in ipairs(registered.mesh(point, about)) do
+        list[#list + 1] = changed(other, { optimizer_offload_fraction = fraction })
+      end
+    end
+  end
+  return list
+end)
+
 --- Half the size of one axis and twice the size of another.
 moves.register('mesh', function(point, about)
   local list = {}

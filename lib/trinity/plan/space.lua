@@ -9,14 +9,16 @@ local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
 
 local space = { family = {}, rest = {}, names = {} }
+space.offload_fractions = { 0, 0.25, 0.5, 0.75, 1 } -- of the optimizer
 space.buckets = { 12.5e6, 5e7, 2e8, 8e8, 3.2e9 } -- sizes of buckets that moves try
 
-local words, integers = {}, {} -- that a dimension takes
+local words, integers, reals = {}, {}, {} -- that a dimension takes
 for _, entry in ipairs(dimensions.list) do
   local name, values = entry[1], entry[2]
   table.insert(entry.family and space.family or space.rest, name)
   space.names[name] = true
-  if type(values[1]) == 'number' then integers[name] = values else words[name] = values end
+  local of = entry.real and reals or type(values[1]) == 'number' and integers or words
+  of[name] = values
 end
 
 local split_backward = { ['zb-h1'] = true, ['zb-h2'] = true, ['zb-interleaved'] = true, ['zb-v'] = true,
@@ -49,7 +51,9 @@ local function check_value(owner, name, value)
     end
     return
   end
-  local range = integers[name]
+  local range = reals[name]
+  if range then return check.number(owner, 'dimension', name, value, range[1], range[2]) end
+  range = integers[name]
   if range then return check.integer(owner, 'dimension', name, value, range[1], range[2]) end
   if name == 'recompute' and type(value) == 'string' and parallelism.is_modules(value) then return value end
   if name == 'stages' and type(value) == 'table' then
@@ -200,6 +204,7 @@ local defaults = {
   end,
   algorithm = function() return { 'automatic' } end,
   rank_order = function() return { 'default' } end, -- moves try others where machines differ
+  optimizer_offload_fraction = function(point, about) return about.offload and about.offload(point) or { 0 } end,
   order = function(point, about)
     if not about.unequal then return { 'natural' } end
     local list, whole = {}, space.used(point) == about.devices
@@ -290,6 +295,14 @@ function space.new(owner, given, about, own, runtime)
   return self
 end
 
+--- Whether some plan may have a part of the optimizer on the host that no option asked for.
+function Space:offloads()
+  for _, rule in ipairs(self.rules.optimizer_offload_fraction or {}) do
+    if rule.values then return false end -- none
+  end
+  return self.about.hosts and self.given.optimizer_offload_fraction == nil
+end
+
 local function loop(self, list, i, point, visit)
   local name = list[i]
   if not name then return visit(point) end
@@ -326,6 +339,7 @@ function Space:wrong(point)
     local value = point[name]
     if name == 'moved' then value = type(point.order) == 'table' and not point.segment_size end -- others are idle
     if name == 'rank_order' then value = value or 'default' end
+    if name == 'optimizer_offload_fraction' then value = value or 0 end
     if name == 'stages' and type(value) == 'table' then value = 'balanced' end
     local rule = rules.broken(self.rules, name, value, point)
     if rule then return rule.text end
@@ -357,6 +371,7 @@ function Space:holds(point, functions)
   for _, entry in ipairs(dimensions.list) do
     local name = entry[1]
     local found = type(point[name]) == 'table' or name == 'bucket_bytes' or name == 'rank_order'
+      or name == 'optimizer_offload_fraction' and self.given[name] == nil
       or functions and type(self.given[name]) ~= 'function'
     if not found and not self:takes(point, name, point[name]) then return false end
   end
@@ -373,6 +388,7 @@ function space.strategy(point)
     virtual_stages = point.virtual_stages, stages = type(point.stages) == 'table' and point.stages or nil,
     recompute = point.recompute == 'by_layer' and 'full' or point.recompute,
     sequence_parallel = point.sequence_parallel, zero_stage = point.zero_stage,
+    optimizer_offload_fraction = point.optimizer_offload_fraction,
     bucket_bytes = point.bucket_bytes > 0 and point.bucket_bytes or nil,
     sync = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
@@ -388,6 +404,7 @@ function space.point_of(strategy, micro_batch)
     placement = mesh.placement or 1, pipeline = mesh.pipeline or 1, data = mesh.data or 1,
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
     stages = strategy.stages or 'even', zero_stage = strategy.zero_stage or 0,
+    optimizer_offload_fraction = strategy.optimizer_offload_fraction or 0,
     bucket_bytes = strategy.bucket_bytes or model.bucket_bytes(strategy.problem.cluster, strategy) or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
     rank_order = strategy.order and table.concat(strategy.order, '-') or 'default',
@@ -412,8 +429,9 @@ end
 
 --- The shape of a plan: plans of equal shape are variants of one.
 function space.shape(point)
-  return ('%d %d %d %d %d %d %s %s %d'):format(point.tensor, point.context, point.expert, point.placement,
-    point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.zero_stage)
+  return ('%d %d %d %d %d %d %s %s %d %s'):format(point.tensor, point.context, point.expert, point.placement,
+    point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.zero_stage,
+    (point.optimizer_offload_fraction or 0) > 0 and 'host' or '')
 end
 
 function space.text(point)
@@ -434,6 +452,9 @@ function space.text(point)
     line[#line + 1] = 'recompute ' .. (point.recompute == 'by_layer' and 'by layer' or point.recompute)
   end
   if point.zero_stage > 0 then line[#line + 1] = ('ZeRO %d'):format(point.zero_stage) end
+  if (point.optimizer_offload_fraction or 0) > 0 then
+    line[#line + 1] = ('%g %% of the optimizer on the host'):format(100 * point.optimizer_offload_fraction)
+  end
   if point.sequence_parallel then line[#line + 1] = 'sequence' end
   if point.segment_size then
     line[#line + 1] = ('segments of %d ranks'):format(point.segment_size)
@@ -455,8 +476,8 @@ function space.read(options)
     local name, kind = entry[1], type(entry[2][1])
     if options[name] then
       if kind == 'number' then
-        given[name] = util.numbers(name, options[name], entry[2][1], 2 ^ 50, true,
-          name == 'bucket_bytes' and 'bytes' or nil)
+        given[name] = util.numbers(name, options[name], entry[2][1], entry.real and entry[2][2] or 2 ^ 50,
+          not entry.real, name == 'bucket_bytes' and 'bytes' or nil)
       else
         given[name] = util.map(util.words(options[name]), function(word)
           if kind ~= 'boolean' then return word end

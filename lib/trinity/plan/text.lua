@@ -1,5 +1,6 @@
 -- The text of a plan's result: `trinity plan`.
 
+local bounds = require 'trinity.plan.bounds'
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
@@ -76,8 +77,9 @@ function text.shares(plan)
     busy = busy + plan.metrics:compute_busy_s(device) / p
   end
   for _, unit in ipairs(problem.handle:mesh_units(plan.fields, 1, layers)) do
-    work = work + (m * (unit.forward_work_s + unit.backward_work_s) + unit.update_s) / p
-    own = own + (m * (unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s) + unit.update_s) / p
+    local update_s = bounds.update_s(plan.point.optimizer_offload_fraction or 0, unit.update_s, unit.host_update_s)
+    work = work + (m * (unit.forward_work_s + unit.backward_work_s) + update_s) / p
+    own = own + (m * (unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s) + update_s) / p
   end
   local waiting, inner, between = math.max(0, plan.step_time_s - busy), 0, 0
   if own > (1 + 1e-9) * work then inner = math.min(waiting, own - work) end
@@ -221,6 +223,8 @@ function text.helps(point, given, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
   if point.data > 1 and point.zero_stage < 3 and given.zero_stage ~= nil then list[1] = '--zero-stage 3' end
   if point.recompute ~= 'full' and given.recompute ~= nil then list[#list + 1] = '--recompute full' end
+  local offload = given.optimizer_offload_fraction
+  if offload ~= nil and type(offload) ~= 'function' then list[#list + 1] = '--optimizer-offload-fraction 1' end
   if point.micro_batch > 1 and given.micro_batch ~= nil then list[#list + 1] = 'a smaller --micro-batch' end
   for _, name in ipairs { 'tensor', 'pipeline', 'context' } do
     if given[name] ~= nil then list[#list + 1] = ('other values of --%s'):format(name) end

@@ -189,24 +189,10 @@ describe('a plan', function()
     expect(lines):matches(('\n  %.4g s, [^,\n]* to %.4g s, '):format(one.step_time_s, 2 * one.step_time_s))
   end)
 
-  it('divides layers by speed over different machines, and is faster by it', function()
-    local mixed = trinity.cluster 'dgx_h100:2+dgx_a100:2'
-    local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none', schedule = '1f1b' }
-    local function layers(b) return gpt(b, { layers = 24, hidden = 2048, sequence = 1024, positions = 1024 }) end
-    local function best(stages)
-      common.stages = stages
-      return trinity.plan { graph = layers, cluster = mixed, global_batch = 32, space = common,
-        simulations = 1000 }.plans[1]
-    end
-    local even, uneven = best 'even', best 'balanced'
-    expect(uneven.step_time_s < 0.7 * even.step_time_s):truthy()
-    expect(uneven.stages[1] > uneven.stages[4]):truthy()
-  end)
-
   it('recomputes the number of layers of a stage that memory requires, and is faster by it', function()
     local function best(bytes, recompute)
       return trinity.plan { graph = gpt, cluster = one_gpu(bytes), global_batch = 32, quiet = true,
-        space = { micro_batch = 8, recompute = recompute } }.plans[1]
+        space = { micro_batch = 8, recompute = recompute, optimizer_offload_fraction = 0 } }.plans[1]
     end
     local plain, full = best(1e12, 'none'), best(1e12, 'full')
     local between = (plain.memory_bytes + full.memory_bytes) / 2
@@ -216,7 +202,9 @@ describe('a plan', function()
     expect(some.memory_bytes <= between):truthy()
     expect(some.bounds.step_time_s <= some.step_time_s):truthy()
     expect(plain.step_time_s < some.step_time_s and some.step_time_s < all.step_time_s):truthy()
-    expect(best(between).step_time_s <= some.step_time_s):truthy() -- by a move
+    local free = best(between) -- by a move
+    expect(free.step_time_s <= some.step_time_s):truthy()
+    expect(#free.strategy:export { format = 'megatron', lossless = true } > 0):truthy()
   end)
 
   it('says what is missing where nothing fits', function()

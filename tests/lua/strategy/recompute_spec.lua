@@ -1,5 +1,5 @@
 -- Recomputation of modules by Megatron-LM's names, and of the first layers of every stage: what they cost, in files and
--- exports, and in plans under a memory budget.
+-- exports. (Plans under a memory budget: tests/lua/plan/plan_spec.lua.)
 
 local trinity = require 'trinity'
 
@@ -87,32 +87,5 @@ describe('the first layers of every stage', function()
     operators['layer_3/norm_1'] = { recompute = false }
     local other = dense:strategy { mesh = { pipeline = 2 }, micro_batches = 2, recompute = 'full', operators = operators }
     expect(function() other:export { format = 'megatron', lossless = true } end):raises 'settings of single operators'
-  end)
-end)
-
-describe('a plan under a memory budget', function()
-  it('recomputes no more than it must, and exports without loss', function()
-    local function cluster(bytes)
-      local tight = trinity.devices.with('h100', { memory_bytes = bytes, reserved_memory_bytes = 0 })
-      return trinity.cluster { name = 'tight', device_types = { tight = tight }, links = {}, queue = 'route',
-        devices = { { name = 'd1', type = 'tight', node = 'n' } } }
-    end
-    local function graph(micro_batch, layers)
-      return with { batch_size = micro_batch, layers = layers or 8, optimizer = 'adam' }
-    end
-    local function best(bytes, recompute)
-      local found = trinity.plan { graph = graph, cluster = cluster(bytes), global_batch = 8, runtime = 'megatron',
-        space = { micro_batch = 8, recompute = recompute }, quiet = true, simulations = 40 }
-      return found.plans[1]
-    end
-    local roomy = best(80e9)
-    expect(roomy.recompute):equals 'none'
-    local full = best(80e9, 'full')
-    local bytes = full.memory_bytes + 0.6 * (roomy.memory_bytes - full.memory_bytes)
-    local between = best(bytes)
-    expect(between.memory_bytes <= bytes):equals(true)
-    expect(between.step_time_s):below(full.step_time_s)
-    expect(between.recompute ~= 'full' and between.recompute ~= 'none'):equals(true)
-    expect(#(between.strategy:export { format = 'megatron', lossless = true }) > 0):equals(true)
   end)
 end)
