@@ -75,14 +75,14 @@ moves.register('offload', function(point, about)
   for _, fraction in ipairs(space.offload_fractions) do
     local less = fits and fraction < now and fraction >= now - 0.25
     if less or not fits and fraction > now then
-      list[#list + 1] = changed(point, { optimizer_offload_fraction = fraction })
+      list[#list + 1] = space.changed(point, { optimizer_offload_fraction = fraction })
     elseif fits and fraction > now and point.recompute ~= 'none' and about.space.given.recompute == nil then
       local word = by_layer.is(point) and 'by_layer' or 'none'
-      list[#list + 1] = changed(point, { optimizer_offload_fraction = fraction, recompute = word })
+      list[#list + 1] = space.changed(point, { optimizer_offload_fraction = fraction, recompute = word })
     end
     if fits and now > 0 and fraction > now then
       for _, other in ipairs(registered.mesh(point, about)) do
-        list[#list + 1] = changed(other, { optimizer_offload_fraction = fraction })
+        list[#list + 1] = space.changed(other, { optimizer_offload_fraction = fraction })
       end
     end
   end
