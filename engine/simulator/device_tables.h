@@ -35,6 +35,8 @@ class DeviceTables {
     if (wires_.empty()) return found_wire(from, to);
     return wires_[static_cast<size_t>(from) * devices_ + static_cast<size_t>(to)];
   }
+  /// [from][to], or null if there are too many devices for a table.
+  const Wire* wire_table() const { return wires_.empty() ? nullptr : wires_.data(); }
   int64_t latency_ns(int32_t from, int32_t to) const { return wire(from, to).latency_ns; }
   /// True if every pair of devices has the same latency and bandwidth.
   bool uniform() const { return uniform_; }

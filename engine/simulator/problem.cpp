@@ -143,6 +143,7 @@ Problem::Problem(std::shared_ptr<const Graph> graph, const Problem& like)
 }
 
 void Problem::bind(bool first) {
+  wires_ = tables_->wire_table();
   bind_costs();
   check_contention(*this);
   bind_edges();

@@ -101,7 +101,8 @@ class Problem {
 
   /// Latency plus bytes / bandwidth, rounded once.
   int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
-    const auto wire = tables_->wire(from, to);
+    const size_t pair = static_cast<size_t>(from) * static_cast<size_t>(devices()) + static_cast<size_t>(to);
+    const auto wire = wires_ ? wires_[pair] : tables_->wire(from, to);
     return wire.latency_ns +
            static_cast<int64_t>(static_cast<double>(bytes) / wire.bytes_per_ns + 0.5);
   }
@@ -177,6 +178,7 @@ class Problem {
   std::shared_ptr<const Cluster> cluster_;
   SimulationRules rules_;
   std::shared_ptr<const DeviceTables> tables_;
+  const DeviceTables::Wire* wires_ = nullptr;  // of tables_: wire_ns() is called for every transfer
   std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
   std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
   std::vector<int64_t> gradient_bytes_;  // empty: gradients are not resident
