@@ -99,7 +99,8 @@ local function case_of(row)
     csv.refuse(row.path, row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', data, tensor, pipeline, context,
       whole 'gpus')
   end
-  local one = memory.case(job.read(arguments_of(row, whole, context, data), { gpus = gpus }), machines[row.platform], true)
+  local file = job.read(arguments_of(row, whole, context, data), { gpus = gpus })
+  local one = memory.case(file, machines[row.platform], true)
   local here = row.transformer_impl == 'local' and not row.case:find '_te_'
   return { model = 'decoder', model_options = one.options, cluster = one.cluster, strategy = one.strategy,
     runtime = util.merged(one.runtime, { transformer_engine = not here and one.runtime.transformer_engine,
