@@ -141,10 +141,11 @@ function moves.key_of(point)
   return core.to_json(fields, 'line')
 end
 
---- The neighbours of a result that a search has not seen, move by move; a move that fails is an error that names it.
-function moves.of(search, result)
+--- The neighbours of a result that a search has not seen, move by move (names: all without them); a move that fails is
+--- an error that names it.
+function moves.of(search, result, names)
   local list = {}
-  for _, name in ipairs(order) do
+  for _, name in ipairs(names or order) do
     local made = registered[name](space.kept(result.point), { space = search.space, result = result,
       unequal = search.unequal, devices = result.strategy.devices,
       room = function(strategy, stage) return search.pricing:room(strategy, stage) end })

@@ -24,6 +24,7 @@ local policy = {
   roomy = 0.9, -- of a device's memory: a bound below it will fit
   patience = 16, -- neighbours that are simulated in vain before only those go on that promise to be the best
   fitting = 6, -- shapes whose best plans have neighbours
+  partly = 16, full = 4 / 3, -- families and kinds that recompute less, of those within this share of the best
   uneven = 24, -- plans that are sampled with uneven work
   listed = 16, -- simulations of what may be better than a plan that is shown, once the list is full
   -- After the last simulation: families that are opened and points that are bounded at most to raise the bound on all
@@ -351,6 +352,21 @@ function Search:move(results)
   self:add_neighbours(made)
 end
 
+--- Bounds the fastest points of families and kinds that are too slow with full recomputation, with less of it.
+function Search:recompute_less()
+  local list, made = {}, {}
+  for _, entry in ipairs(self:left_over()) do
+    local slow = entry.kind ~= 'plan' and entry.point.recompute == 'full' and not entry.done
+    if slow and entry.bound_s < policy.full * self:best_s() then list[#list + 1] = entry end
+  end
+  table.sort(list, util.by('bound_s', 'number'))
+  for i = 1, math.min(policy.partly, #list) do
+    local plan = { point = list[i].point, metrics = { feasible = true }, strategy = {} }
+    made = util.joined(made, moves.of(self, plan, { 'recompute' }))
+  end
+  self:add_neighbours(made)
+end
+
 --- The plans whose neighbours are tried: these, and the first that does not fit and takes less.
 function Search:leading(plans, limit_s)
   for _, result in ipairs(self.results) do
@@ -533,6 +549,8 @@ function Search:run()
     self:bound(included)
     included = util.filtered(included, function(plan) return plan.kind == 'plan' end)
     if included[1] then self:try(included) end
+    self:pursue(goals.best)
+    self:recompute_less()
     for _, name in ipairs(self.reward and { 'best' } or { 'best', 'list' }) do self:pursue(goals[name]) end
     self.goal = goals.proof
     self:next()
