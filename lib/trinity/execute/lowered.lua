@@ -48,7 +48,7 @@ end
 --- micro-batch has its own update.
 return function(problem, plan)
   local what = {}
-  if type(plan) == 'table' and (plan.optimizer_offload_fraction or 0) > 0 then
+  if type(plan) == 'table' and (tonumber(rawget(plan, 'optimizer_offload_fraction')) or 0) > 0 then
     util.fail('execute: optimizer_offload_fraction can be simulated but not executed')
   end
   if type(plan) == 'table' and (rawget(plan, 'mesh') or next(rawget(plan, 'splits') or {}) ~= nil) then

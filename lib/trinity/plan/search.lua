@@ -24,7 +24,7 @@ local policy = {
   roomy = 0.9, -- of a device's memory: a bound below it will fit
   patience = 16, -- neighbours that are simulated in vain before only those go on that promise to be the best
   fitting = 6, -- shapes whose best plans have neighbours
-  partly = 16, full = 4 / 3, -- families and kinds that recompute less, of those within this share of the best
+  partly = 256, full = 4 / 3, -- families and kinds that recompute less, of those within this share of the best
   uneven = 24, -- plans that are sampled with uneven work
   listed = 16, -- simulations of what may be better than a plan that is shown, once the list is full
   -- After the last simulation: families that are opened and points that are bounded at most to raise the bound on all
