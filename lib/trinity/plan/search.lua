@@ -165,7 +165,7 @@ end
 function Search:add_family(family)
   local ok, totals = pcall(self.networks.totals, self.networks, family, false)
   if not ok and core.stop_requested() then error(totals, 0) end
-  local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0 }
+  local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fastest = {} } -- by ZeRO stage
   self.counts.families = self.counts.families + 1
   if family.recompute == 'selective' then -- only where it was asked for, if it frees nothing
     self.fused = self.fused or (self.networks:selective_frees(family) or 1) <= 0.01
@@ -178,6 +178,10 @@ function Search:add_family(family)
       return
     end
     entry.points = entry.points + 1
+    local fastest = entry.fastest[point.zero_stage]
+    if not fastest or bound_s < fastest.bound_s then
+      entry.fastest[point.zero_stage] = { bound_s = bound_s, point = space.kept(point), number = entry.points }
+    end
     if bound_s < entry.bound_s then entry.bound_s, entry.point = bound_s, space.kept(point) end
   end)
   self.counts.points = self.counts.points + points + wrong
@@ -352,12 +356,16 @@ function Search:move(results)
   self:add_neighbours(made)
 end
 
---- Bounds the fastest points of families and kinds that are too slow with full recomputation, with less of it.
+--- Bounds points that are too slow with full recomputation, with less of it: of families the fastest by ZeRO stage.
 function Search:recompute_less()
   local list, made = {}, {}
   for _, entry in ipairs(self:left_over()) do
-    local slow = entry.kind ~= 'plan' and entry.point.recompute == 'full' and not entry.done
-    if slow and entry.bound_s < policy.full * self:best_s() then list[#list + 1] = entry end
+    if entry.kind ~= 'plan' and entry.point.recompute == 'full' and not entry.done then
+      for stage = 0, 3 do
+        local one = entry.fastest and entry.fastest[stage] or not entry.fastest and stage == 0 and entry
+        if one and one.bound_s < policy.full * self:best_s() then list[#list + 1] = one end
+      end
+    end
   end
   table.sort(list, util.by('bound_s', 'number'))
   for i = 1, math.min(policy.partly, #list) do
