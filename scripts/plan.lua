@@ -148,6 +148,9 @@ if options.reward ~= 'time' and not dimensions.rewards[options.reward] then
 end
 local uneven = cli.uneven(options)
 local is_uneven = uneven.lengths or uneven.experts
+for _, name in ipairs { 'lengths', 'expert_load' } do -- before anything is computed
+  if options[name] and not options[name]:find '^zipf:' then util.read_file(options[name]) end
+end
 if options.reward ~= 'p95' then
   cli.refuse(options, 'noise', 'belongs to --reward p95')
   if not options.lengths then cli.refuse(options, 'draws', 'belongs to --reward p95') end

@@ -90,8 +90,6 @@ function cli.uneven(options)
     util.fail_usage("option '--expert-load': expected a file .json, or zipf: and a number from 0 to 100, got %s",
       util.quoted(load))
   end
-  if options.lengths then util.read_file(options.lengths) end -- before anything is computed
-  if load and not exponent then util.read_file(load) end
   return { lengths = options.lengths, fill = options.fill, deal = options.deal, experts = load and {
     load = exponent and { zipf = exponent } or load, capacity_factor = options.capacity_factor,
     dispatcher = options.dispatcher, seed = options.seed } }
