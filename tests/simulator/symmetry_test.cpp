@@ -475,9 +475,10 @@ TEST_CASE("lowered graphs equal the slow reference") {
     try {
       schedule = bind_schedule(spec, placement, problem, OnContradiction::fail);
     } catch (const ScheduleError&) {  // operators inside stages leave devices without virtual stages
-      SymmetryPricer pricer(test::share_problem(given->graph, given->cluster));
-      Metrics refused;
-      CHECK_THROWS_AS(pricer.price(given->strategy, refused, kNoLimit), ScheduleError);
+      ThreadPool pool(1);
+      StrategyPricer pricer(test::share_problem(given->graph, given->cluster), pool);
+      std::vector<Metrics> refused;
+      CHECK_THROWS_AS(pricer.run({&given->strategy, 1}, refused, kNoLimit, OnContradiction::fail), ScheduleError);
       continue;
     }
     const Plan plan{placement, &*schedule};
