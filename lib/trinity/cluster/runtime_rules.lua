@@ -98,7 +98,7 @@ rules.list = {
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'torch/distributed/fsdp' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'torchtitan/distributed/parallel_dims.py' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'torchtitan/distributed/parallel_dims.py' },
-    { 'optimizer_offload_fraction', { 0 }, 'CPU offload only of weights too, which is not simulated',
+    { 'optimizer_offload_fraction', { 0 }, 'CPU offload only with the weights, which is not simulated',
       'torchtitan/distributed/fsdp.py' },
   },
   ['composer-2023'] = {
@@ -113,7 +113,7 @@ rules.list = {
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'the same' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'the same' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'the same' },
-    { 'optimizer_offload_fraction', { 0 }, 'CPU offload only of weights too', 'the same: fsdp_config' },
+    { 'optimizer_offload_fraction', { 0 }, 'CPU offload only with the weights', 'the same: fsdp_config' },
   },
 }
 

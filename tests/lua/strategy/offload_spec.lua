@@ -100,6 +100,6 @@ describe('a plan with it', function()
     expect(found.plans[1].optimizer_offload_fraction > 0):truthy()
     expect(tostring(found)):matches '%% of the optimizer on the host'
     expect(#plan('megatron', 0).plans + #plan('torchtitan').plans):equals(0)
-    expect(function() plan('torchtitan', 1) end):raises 'CPU offload only of weights too'
+    expect(function() plan('torchtitan', 1) end):raises 'CPU offload only with the weights'
   end)
 end)
