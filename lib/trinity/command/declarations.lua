@@ -1,7 +1,8 @@
 -- Reads the editor types (LuaLS annotations) of all functions and types for scripts. The types of a function are
 -- directly above its definition in lib/trinity. lib/trinity/_meta has the types of C++ bindings, of objects made at run
 -- time, and of tables that functions take or return. The types of declared options are generated
--- (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made from all of them, and tests
+-- (lib/trinity/command/option_types.lua); arguments of layers are typed by their names
+-- (lib/trinity/graph/layers/arguments.lua). The reference (trinity help --markdown) is made from all of them, and tests
 -- compare them with the run-time objects.
 --
 -- read() gives { classes =, order =, aliases = }:
@@ -22,6 +23,7 @@
 -- self, or of a module.
 
 local core = require 'trinity.core'
+local files = require 'trinity.files'
 local util = require 'trinity.base.util'
 
 local declarations = {}
@@ -164,6 +166,11 @@ end
 function Reader:method(owner, separator, name, list)
   local class, names = self.of_variable[owner], {}
   local declared = #self.parameters + #self.returns > 0
+  if class and class.name == 'trinity.Layers' and not class.members[name] then
+    local layers = require 'trinity.graph.layers.arguments'
+    self.parameters = layers.typed(util.words(list), self.parameters)
+    if #self.returns == 0 then self.returns = { { type = 'trinity.Tensor', text = '' } } end
+  end
   if name:match '^__' or not class and not declared or class and class.members[name] then return not declared end
   for i, parameter in ipairs(self.parameters) do names[i] = parameter.name end
   local makes = not class and #names == 0 and self.returns[1].type:match '^fun%('
@@ -244,10 +251,10 @@ function Reader:text(folder, path, text)
   end
 end
 
-local function files(folder, below, list)
+local function files_in(folder, below, list)
   for _, name in ipairs(core.list_folder(folder .. below)) do
     if name:match '%.lua$' then list[#list + 1] = below .. name
-    elseif not name:match '%.' then files(folder, below .. name .. '/', list) end
+    elseif not name:match '%.' then files_in(folder, below .. name .. '/', list) end
   end
   return list
 end
@@ -288,9 +295,28 @@ function declarations.read(folder)
   folder = folder or core.home .. '/lib/trinity/'
   local self = setmetatable({ result = { classes = {}, order = {}, aliases = {} }, functions = {}, given = {} }, Reader)
   for name, text in util.sorted_pairs(made) do self:text('types/', name .. '.lua', text) end
-  for _, path in ipairs(files(folder, '', {})) do self:text(folder, path, core.read_file(folder .. path)) end
+  for _, path in ipairs(files_in(folder, '', {})) do self:text(folder, path, core.read_file(folder .. path)) end
   settle(self)
   return self.result
+end
+
+-- Returns the editor types of layers, whose arguments are typed by their names.
+local function layers_text(class)
+  return '---@meta _\n\n---@class trinity.Layers\n' .. table.concat(util.map(class.methods, function(method)
+    local takes = util.map(method.parameters, function(one)
+      return ('%s%s: %s'):format(one.name, one.optional and '?' or '', one.type)
+    end)
+    local gives = util.map(method.returns, function(one) return one.type end)
+    return ('---@field %s fun(self: trinity.Layers, %s): %s %s\n'):format(method.name, table.concat(takes, ', '),
+      table.concat(gives, ', '), (method.description:gsub('\n', ' ')))
+  end))
+end
+
+--- Writes the editor types that are generated to a folder, as the build does to build/types.
+function declarations.write(folder)
+  local texts = require('trinity.command.option_types').texts()
+  for room, text in util.sorted_pairs(texts) do files.write(('%s/%s.lua'):format(folder, room), text) end
+  files.write(folder .. '/layers.lua', layers_text(declarations.read().classes['trinity.Layers']))
 end
 
 return declarations

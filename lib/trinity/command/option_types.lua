@@ -1,8 +1,7 @@
--- The editor types of declared options (lib/trinity/base/options.lua), one file per directory of the library, which the
--- build writes to build/types. Also the reverse: the fields of objects and results from their editor types.
+-- The editor types of declared options (lib/trinity/base/options.lua), one file per directory of the library
+-- (declarations.write). Also the reverse: the fields of objects and results from their editor types.
 
 local core = require 'trinity.core'
-local files = require 'trinity.files'
 local options = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -131,11 +130,6 @@ function option_types.texts()
   local texts = {}
   for room, lines in util.sorted_pairs(parts) do texts[room] = table.concat(lines, '\n') .. '\n' end
   return texts
-end
-
---- Writes the texts of all directories of the library to a folder.
-function option_types.write(folder)
-  for room, text in util.sorted_pairs(option_types.texts()) do files.write(('%s/%s.lua'):format(folder, room), text) end
 end
 
 local fields_head = [[

@@ -127,12 +127,8 @@ end
 --- kernels = 'flash'), softcap, fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and
 --- softmax takes sequences of 17 to 2,048 whose heads times batch on a device are a multiple of 4; otherwise three
 --- kernels compute in 32 bits). Example: `net:attention('a', x, x, x, { heads = 2 })`
----@param name string
----@param q trinity.Tensor
 ---@param k trinity.Tensor
----@param v trinity.Tensor
 ---@param o trinity.AttentionOptions
----@return trinity.Tensor
 function Layers:attention(name, q, k, v, o)
   check.tensor('layers:attention', 3, 'k', k, 3)
   o = read_attention('layers:attention', 5, o, 'heads')
@@ -186,10 +182,7 @@ end
 --- (default true), output_bias, fused: one matmul for queries, keys and values; qk_norm: RMS normalization of every
 --- head of queries and keys; rotary = { cos, sin }: RoPE tables [T, width / 2] (Su et al. 2021); if they are narrower
 --- than the heads, only the first elements are rotated. Example: `net:self_attention('a', x, { heads = 2 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.AttentionOptions
----@return trinity.Tensor
 function Layers:self_attention(name, x, o)
   check.tensor('layers:self_attention', 2, 'x', x, 3)
   o = read_attention('layers:self_attention', 3, o, 'heads')
@@ -213,11 +206,6 @@ end
 
 --- Rotates the heads of x [N, T, H] by RoPE: tables = { cos, sin }.
 --- Example: `net:rotary('r', x, { net:input('cos', { 6, 2 }), net:input('sin', { 6, 2 }) }, 2)`
----@param name string
----@param x trinity.Tensor
----@param tables trinity.Tensor[]
----@param heads integer
----@return trinity.Tensor
 function Layers:rotary(name, x, tables, heads)
   return (self:operator('RotaryEmbedding', name, { inputs = { x, tables[1], tables[2] }, shapes = { x.shape },
     attributes = { num_heads = heads } }))
@@ -225,10 +213,7 @@ end
 
 --- Feed-forward network: two linear layers with a GELU between them. o: feed_forward (hidden width), approximate, bias
 --- (default true). Example: `net:feed_forward('f', x, { feed_forward = 16 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.AttentionOptions
----@return trinity.Tensor
 function Layers:feed_forward(name, x, o)
   o = read_attention('layers:feed_forward', 3, o, 'feed_forward')
   local inner = self:linear(name .. '/inner', self:operand(name .. '/input', x), o.feed_forward,
@@ -241,10 +226,7 @@ end
 --- self_attention and feed_forward; norm_first: normalization before the sublayers (GPT-2, ViT) instead of after the
 --- sum (BERT); epsilon; dropout: of attention probabilities and of both results.
 --- Example: `net:transformer_block('b', x, { heads = 2, feed_forward = 16 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.AttentionOptions
----@return trinity.Tensor
 function Layers:transformer_block(name, x, o)
   o = read_attention('layers:transformer_block', 3, o, 'heads', 'feed_forward')
   local epsilon = { epsilon = o.epsilon }

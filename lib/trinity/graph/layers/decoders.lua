@@ -76,10 +76,7 @@ end
 
 --- Gated feed-forward network: down(activation(gate(x)) * up(x)), x [..., H] to [..., H].
 --- Example: `net:gated_feed_forward('f', x, { feed_forward = 16 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.GatedOptions
----@return trinity.Tensor
 function Layers:gated_feed_forward(name, x, o)
   o = gated_options:read('layers:gated_feed_forward', 3, 'o', o)
   local bias, input = { bias = o.bias }, self:operand(name .. '/input', x)
@@ -110,10 +107,7 @@ end
 --- .]): '/experts/gate' (if gated), '/experts/up' and '/experts/down', between '/dispatch' and '/combine'. Router
 --- probabilities are multiplied in between, so that dispatch and combine keep no activations.
 --- Example: `net:mixture_of_experts('m', x, { feed_forward = 16, experts = 4, top_k = 2 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.MixtureOptions
----@return trinity.Tensor
 function Layers:mixture_of_experts(name, x, o)
   check.tensor('layers:mixture_of_experts', 2, 'x', x, 3)
   o = expert_options:read('layers:mixture_of_experts', 3, 'o', o)
@@ -165,10 +159,7 @@ end
 --- position; all heads share the rotated part of the keys (engine/graph/operator_types.h: LatentKeyValue).
 --- Example: `net:latent_attention('a', x, { heads = 2, kv_lora_rank = 4, qk_nope_head_dim = 4, qk_rope_head_dim = 2,
 --- v_head_dim = 4, rotary = { net:input('cos', { 6, 1 }), net:input('sin', { 6, 1 }) } })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.LatentAttentionOptions
----@return trinity.Tensor
 function Layers:latent_attention(name, x, o)
   check.tensor('layers:latent_attention', 2, 'x', x, 3)
   o = latent_options:read('layers:latent_attention', 3, 'o', o)

@@ -98,10 +98,7 @@ end
 --- { height, width }. padding: those, { top, left, bottom, right }, or 'same' (TensorFlow's SAME: extent / stride,
 --- rounded up). group: number of independent channel groups; weights are [channels, input channels / group, kh, kw].
 --- Example: `net:conv('c', image, { channels = 4, kernel = 3, padding = 'same' })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.WindowOptions
----@return trinity.Tensor
 function Layers:conv(name, x, o)
   o = begin_window('layers:conv', x, o)
   local height, width, attributes = window('conv', name, x, o)
@@ -122,10 +119,7 @@ end
 
 --- Depthwise convolution: every channel has its own kernel. o: kernel, stride, padding, bias.
 --- Example: `net:depthwise_conv('c', image, { kernel = 3 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.WindowOptions
----@return trinity.Tensor
 function Layers:depthwise_conv(name, x, o)
   o = begin_window('layers:depthwise_conv', x, o)
   return self:conv(name, x, { channels = x.shape[2], group = x.shape[2], kernel = o.kernel, stride = o.stride,
@@ -134,10 +128,7 @@ end
 
 --- Separable convolution: NAME/depthwise, then a 1 x 1 convolution NAME/pointwise. o: channels, and
 --- kernel, stride, padding of the first. Example: `net:separable_conv('c', image, { channels = 4, kernel = 3 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.WindowOptions
----@return trinity.Tensor
 function Layers:separable_conv(name, x, o)
   o = begin_window('layers:separable_conv', x, o)
   local y = self:depthwise_conv(name .. '/depthwise', x, { kernel = o.kernel, stride = o.stride, padding = o.padding })
@@ -146,10 +137,7 @@ end
 
 --- Batch normalization over channels, with shift, scale and moving statistics (not trainable).
 --- Example: `net:batch_norm('n', image)`
----@param name string
----@param x trinity.Tensor
 ---@param o? trinity.BatchNormOptions
----@return trinity.Tensor
 function Layers:batch_norm(name, x, o)
   check_image('layers:batch_norm', x)
   o = declared.batch_norm:read('layers:batch_norm', 3, 'o', o)
@@ -181,9 +169,6 @@ Layers.max_pool = pool('max_pool', 'MaxPool')
 Layers.average_pool = pool('average_pool', 'AveragePool', { count_include_pad = 0 })
 
 --- Example: `net:global_average_pool('p', image)`
----@param name string
----@param x trinity.Tensor
----@return trinity.Tensor
 function Layers:global_average_pool(name, x)
   check_image('layers:global_average_pool', x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
@@ -199,10 +184,7 @@ local function sides_of(owner, sides)
 end
 
 --- Pads an image with zeros: sides = { top, left, bottom, right }. Example: `net:zero_pad('p', image, { 1, 1, 1, 1 })`
----@param name string
----@param x trinity.Tensor
 ---@param sides integer[]
----@return trinity.Tensor
 function Layers:zero_pad(name, x, sides)
   check_image('layers:zero_pad', x)
   local top, left, bottom, right = sides_of('layers:zero_pad', sides)
@@ -213,10 +195,7 @@ end
 
 --- Crops rows and columns of an image: sides = { top, left, bottom, right }. Raises an error if nothing is left.
 --- Example: `net:crop('p', image, { 1, 1, 1, 1 })`
----@param name string
----@param x trinity.Tensor
 ---@param sides integer[]
----@return trinity.Tensor
 function Layers:crop(name, x, sides)
   check_image('layers:crop', x)
   local top, left, bottom, right = sides_of('layers:crop', sides)

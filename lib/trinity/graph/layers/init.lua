@@ -18,9 +18,6 @@ Layers.__index = Layers
 
 --- Returns the description of a weight with the network's dtype, for graph builders.
 --- Example: `net:weight('w', { 8, 4 })`
----@param name string
----@param shape integer[]
----@param trainable? boolean
 ---@return trinity.ParameterSpec
 function Layers:weight(name, shape, trainable)
   return { name = name, shape = shape, dtype = self.dtype, trainable = trainable }
@@ -33,7 +30,6 @@ local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table
 --- shapes = { one per output }, dtype =, attributes =, parameters =, workspace_bytes = memory needed while it runs }.
 --- Example: `net:operator('Work', 'w', { shapes = { { 2, 4 } } })`
 ---@param type string
----@param name string
 ---@param o table<string, any>
 ---@return trinity.Tensor ...
 function Layers:operator(type, name, o)
@@ -48,21 +44,12 @@ end
 
 --- Adds an input: an image batch, or token numbers. It has no gradient.
 --- Example: `net:input('tokens', { 2, 6 }, 'int64')`
----@param name string
----@param shape integer[]
----@param dtype? string
----@return trinity.Tensor
 function Layers:input(name, shape, dtype)
   return (self.builder:add { name = name, type = 'Input',
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
 
 --- Adds a tensor filled with one number, without a gradient. Example: `net:constant('one', 1, { 2, 4 })`
----@param name string
----@param value number
----@param shape integer[]
----@param dtype? string
----@return trinity.Tensor
 function Layers:constant(name, value, shape, dtype)
   return (self.builder:add { name = name, type = 'Constant', attributes = { value_float = value },
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
@@ -70,9 +57,6 @@ end
 
 --- Adds a weight for several layers (tied embeddings, cells of an LSTM): pass the tensor as their o.weight.
 --- Example: `net:variable('state', { 2, 4 })`
----@param name string
----@param shape integer[]
----@return trinity.Tensor
 function Layers:variable(name, shape)
   return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
 end
@@ -131,10 +115,7 @@ Layers.div = binary 'Div'
 
 --- Concatenates tensors along an axis, counted from 1 (default: 2, the channels of images).
 --- Example: `net:concat('y', { x, x }, 3)`
----@param name string
----@param tensors trinity.Tensor[]
 ---@param axis? integer
----@return trinity.Tensor
 function Layers:concat(name, tensors, axis)
   if axis ~= nil then check.integer('layers:concat', 3, 'axis', axis, 1,#tensors[1].shape) end
   axis = axis or 2
@@ -155,10 +136,6 @@ function Layers:concat(name, tensors, axis)
 end
 
 --- Reshapes a tensor. One extent may be -1: it is computed from the others. Example: `net:reshape('y', x, { 12, 8 })`
----@param name string
----@param x trinity.Tensor
----@param shape integer[]
----@return trinity.Tensor
 function Layers:reshape(name, x, shape)
   local total, known, open = 1, 1, nil
   for _, extent in ipairs(x.shape) do total = total * extent end
@@ -178,10 +155,7 @@ end
 
 --- Permutes axes, counted from 1: { 1, 3, 2 } swaps the last two of three.
 --- Example: `net:transpose('y', x, { 2, 1, 3 })`
----@param name string
----@param x trinity.Tensor
 ---@param order integer[]
----@return trinity.Tensor
 function Layers:transpose(name, x, order)
   local shape, permutation = {}, {}
   arguments.permutation('layers:transpose', 3, 'order', order, #x.shape)
@@ -191,9 +165,6 @@ function Layers:transpose(name, x, order)
 end
 
 --- Flattens [N, ...] to [N, product of the other extents]. Example: `net:flatten('y', image)`
----@param name string
----@param x trinity.Tensor
----@return trinity.Tensor
 function Layers:flatten(name, x)
   local features = 1
   for i = 2, #x.shape do features = features * x.shape[i] end
@@ -204,9 +175,6 @@ end
 --- Returns the operand of a matmul: x itself or, with dtype = 'float8', its FP8 copy (one byte per element), which the
 --- backward pass keeps. Several matmuls of one x share the copy. (Transformer Engine's FP8 recipes; weights stay
 --- bfloat16 with a master copy.) Example: `net:operand('y', x)`
----@param name string
----@param x trinity.Tensor
----@return trinity.Tensor
 function Layers:operand(name, x)
   if self.products == self.dtype then return x end
   return (self:operator('Cast', name, { inputs = { x }, shapes = { x.shape }, dtype = self.products }))
@@ -214,11 +182,7 @@ end
 
 --- Linear layer over the last axis: [..., K] to [..., features], one Gemm with its bias.
 --- Example: `net:linear('y', x, 3, { bias = false })`
----@param name string
----@param x trinity.Tensor
----@param features integer
 ---@param o? trinity.LinearLayerOptions
----@return trinity.Tensor
 function Layers:linear(name, x, features, o)
   o = declared.linear:read('layers:linear', 4, 'o', o)
   local shape, inner = {}, x.shape[#x.shape]
@@ -240,10 +204,6 @@ end
 
 --- Matrix multiplication of [..., M, K] and [..., K, N]. Leading axes must be equal, or 1 in b, which is then
 --- broadcast. Example: `net:matmul('y', rows, net:input('b', { 4, 3 }))`
----@param name string
----@param a trinity.Tensor
----@param b trinity.Tensor
----@return trinity.Tensor
 function Layers:matmul(name, a, b)
   local rank = #a.shape
   local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
@@ -257,21 +217,12 @@ end
 
 --- Mean cross-entropy of logits [..., classes] against labels [...]: a scalar.
 --- Example: `net:softmax_cross_entropy('loss', rows, net:input('labels', { 6 }, 'int64'))`
----@param name string
----@param logits trinity.Tensor
----@param labels trinity.Tensor
----@return trinity.Tensor
 function Layers:softmax_cross_entropy(name, logits, labels)
   return (self:operator('SoftmaxCrossEntropyLoss', name, { inputs = { logits, labels }, shapes = { { 1 } } }))
 end
 
 --- Adds loss + weight * other, for the loss of an auxiliary head.
 --- Example: `net:add_loss('loss', net:input('a', { 1 }), net:input('b', { 1 }), 0.4)`
----@param name string
----@param loss trinity.Tensor
----@param other trinity.Tensor
----@param weight number
----@return trinity.Tensor
 function Layers:add_loss(name, loss, other, weight)
   return self:add(name, loss, self:mul(name .. '/scaled', other, self:constant(name .. '/weight', weight, { 1 })))
 end

@@ -17,10 +17,6 @@ end
 
 --- Gathers rows of x [rows, ...] by number: numbers [...] to [..., other axes of x].
 --- Example: `net:gather('y', rows, tokens)`
----@param name string
----@param x trinity.Tensor
----@param numbers trinity.Tensor
----@return trinity.Tensor
 function Layers:gather(name, x, numbers)
   local shape = copy(numbers.shape)
   for i = 2, #x.shape do shape[#shape + 1] = x.shape[i] end
@@ -30,10 +26,7 @@ end
 
 --- Embedding lookup: numbers [...] to [..., features], from weights [rows, features].
 --- Example: `net:embedding('y', tokens, { rows = 10, features = 4 })`
----@param name string
----@param numbers trinity.Tensor
 ---@param o trinity.EmbeddingLayerOptions
----@return trinity.Tensor
 function Layers:embedding(name, numbers, o)
   check.argument('layers:embedding', 3, 'o', o, 'table')
   declared.embedding:check('layers:embedding', o)
@@ -62,10 +55,7 @@ Layers.layer_norm = norm('layer_norm', 'LayerNormalization', { 'scale', 'bias' }
 Layers.rms_norm = norm('rms_norm', 'RMSNormalization', { 'scale' })
 
 --- Splits an axis into parts of these sizes. Returns a list of tensors. Example: `net:split('y', rows, 1, { 2, 4 })`
----@param name string
----@param x trinity.Tensor
 ---@param axis integer
----@param sizes integer[]
 ---@return trinity.Tensor[]
 function Layers:split(name, x, axis, sizes)
   check.integer('layers:split', 3, 'axis', axis, 1, #x.shape)
@@ -80,8 +70,6 @@ end
 
 --- Splits an axis into its elements and removes it: [N, T, H] along 2 to a list of T tensors [N, H] (keepdims as of
 --- ONNX's SplitToSequence). Example: `net:unstack('y', rows, 1)`
----@param name string
----@param x trinity.Tensor
 ---@param axis integer
 ---@return trinity.Tensor[]
 function Layers:unstack(name, x, axis)
@@ -93,10 +81,7 @@ end
 
 --- Stacks tensors of equal shape along a new axis: T tensors [N, H] along 2 to [N, T, H] (new_axis as of ONNX's
 --- ConcatFromSequence). Example: `net:stack('y', { rows, rows }, 1)`
----@param name string
----@param tensors trinity.Tensor[]
 ---@param axis integer
----@return trinity.Tensor
 function Layers:stack(name, tensors, axis)
   check.integer('layers:stack', 3, 'axis', axis, 1, #tensors[1].shape + 1)
   local shape = copy(tensors[1].shape)
@@ -106,12 +91,7 @@ function Layers:stack(name, tensors, axis)
 end
 
 --- Slices `count` elements of an axis, starting with element `first`. Example: `net:slice('y', rows, 1, 2, 3)`
----@param name string
----@param x trinity.Tensor
 ---@param axis integer
----@param first integer
----@param count integer
----@return trinity.Tensor
 function Layers:slice(name, x, axis, first, count)
   check.integer('layers:slice', 3, 'axis', axis, 1, #x.shape)
   local shape = copy(x.shape)
@@ -121,10 +101,6 @@ function Layers:slice(name, x, axis, first, count)
 end
 
 --- Expands axes of extent 1 to `shape` by repetition. Example: `net:expand('y', net:input('a', { 1, 3 }), { 2, 3 })`
----@param name string
----@param x trinity.Tensor
----@param shape integer[]
----@return trinity.Tensor
 function Layers:expand(name, x, shape)
   return (self:operator('Expand', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
     attributes = { shape = shape } }))
@@ -132,8 +108,6 @@ end
 
 --- Returns the k largest elements of the last axis in descending order, and their positions (without gradients).
 --- Example: `net:top_k('y', rows, 2)`
----@param name string
----@param x trinity.Tensor
 ---@param k integer
 ---@return trinity.Tensor values
 ---@return trinity.Tensor numbers
@@ -146,11 +120,7 @@ function Layers:top_k(name, x, k)
 end
 
 --- One-hot encoding of numbers along a new axis of `depth` elements. Example: `net:one_hot('y', tokens, 10, 3)`
----@param name string
----@param numbers trinity.Tensor
----@param depth integer
 ---@param axis integer
----@return trinity.Tensor
 function Layers:one_hot(name, numbers, depth, axis)
   check.integer('layers:one_hot', 4, 'axis', axis, 1, #numbers.shape + 1)
   local shape = copy(numbers.shape)
@@ -161,11 +131,6 @@ end
 
 --- Adds `rows` to the rows of x [rows, ...] with these numbers.
 --- Example: `net:scatter_add('y', rows, net:input('at', { 2 }, 'int64'), net:input('new', { 2, 4 }))`
----@param name string
----@param x trinity.Tensor
----@param numbers trinity.Tensor
----@param rows trinity.Tensor
----@return trinity.Tensor
 function Layers:scatter_add(name, x, numbers, rows)
   return (self:operator('ScatterND', name, { inputs = { x, numbers, rows }, shapes = { x.shape },
     attributes = { reduction = 'add' } }))
@@ -205,10 +170,6 @@ Layers.mean = variadic 'Mean'
 --- One step of an LSTM: x [N, I], h and c [N, H] to the next h and c.
 --- Example: `net:lstm_cell('y', net:input('in', { 2, 3 }), net:input('h', { 2, 5 }), net:input('c', { 2, 5 }), { weight
 --- = net:input('w', { 8, 20 }), bias = net:input('b', { 20 }) })`
----@param name string
----@param x trinity.Tensor
----@param h trinity.Tensor
----@param c trinity.Tensor
 ---@param o trinity.LstmCellOptions
 ---@return trinity.Tensor h
 ---@return trinity.Tensor c
@@ -221,7 +182,6 @@ end
 --- An LSTM layer unrolled over time: a function that takes the input [N, o.inputs] of the next step
 --- and returns the states h and c after it, with one operator per call.
 --- Example: `net:lstm_steps('y', { inputs = 3, hidden = 5, batch_size = 2 })`
----@param name string
 ---@param o trinity.LstmStepsOptions
 ---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
 function Layers:lstm_steps(name, o)
@@ -243,8 +203,6 @@ end
 --- A whole LSTM layer as one operator, with ONNX's weights (both biases): [N, T, I] to the outputs
 --- [N, T, D, H] and the last h and c [N, D, H]; D is 2 if o.bidirectional, else 1, and H
 --- o.hidden. Example: `net:lstm('y', x, { hidden = 5 })`
----@param name string
----@param x trinity.Tensor
 ---@param o trinity.LstmLayerOptions
 ---@return trinity.Tensor outputs
 ---@return trinity.Tensor h
@@ -265,11 +223,7 @@ end
 
 --- Adds dropout if the ratio is above zero. masked: the backward pass keeps a mask of one byte per element, not the
 --- output. Example: `net:drop('y', rows, 0.5)`
----@param name string
----@param x trinity.Tensor
 ---@param ratio? number
----@param masked? boolean
----@return trinity.Tensor
 function Layers:drop(name, x, ratio, masked)
   if ratio ~= nil then check.number('layers:drop', 3, 'ratio', ratio, 0,1) end
   if not ratio or ratio == 0 then return x end
@@ -295,9 +249,6 @@ end
 --- Step-by-step attention to memory [N, S, W]: returns a function from the next query [N, units] to the context [N, W].
 --- Additive and normalized (Bahdanau et al. 2015; Salimans and Kingma 2016): scores g v / |v| . tanh(keys + query + b),
 --- as GNMT has it. Example: `net:additive_attention('a', x, 4)`
----@param name string
----@param memory trinity.Tensor
----@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:additive_attention(name, memory, units)
   local n, s = memory.shape[1], memory.shape[2]
@@ -317,9 +268,6 @@ end
 
 --- Step-by-step attention with scores query . (W memory): Luong et al. 2015, 'general'.
 --- Example: `net:multiplicative_attention('a', x, 4)`
----@param name string
----@param memory trinity.Tensor
----@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:multiplicative_attention(name, memory, units)
   local keys = self:linear(name .. '/keys', memory, units, { bias = false })
