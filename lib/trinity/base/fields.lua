@@ -42,13 +42,28 @@ function fields.unknown(what, name, t, more)
   fields.refuse(what, name, names_of(t, more))
 end
 
+local parsed = {} -- by class: `known`, the set of its fields, and a list of { name, class of its results, of a list }
+
+-- Returns the fields of a class, and those and its functions that give results.
+local function declared_of(declared)
+  local class = declared:gsub('^trinity%.', '')
+  local found = parsed[class]
+  if found then return found end
+  found = { known = {} }
+  for name, of, list in (given[class] or ''):gmatch '([%w_]+)=?(%w*)(%*?)' do
+    found.known[name] = true
+    if of ~= '' then found[#found + 1] = { name, 'trinity.' .. of, list == '*' } end
+  end
+  parsed[class] = found
+  return found
+end
+
 --- Makes objects of `class` (a metatable with methods) raise errors for fields that editor class `declared` does not
 --- have. `internal`: names of other, optional fields.
 function fields.class(class, declared, internal)
-  local public = util.set(given.names[declared])
-  local known = util.set(('%s %s'):format(given.names[declared], internal or ''))
+  local public, inner = declared_of(declared).known, util.set(internal or '')
   setmetatable(class, { __index = function(_, name)
-    if known[name] then return nil end
+    if public[name] or inner[name] then return nil end
     local now = type(name) == 'string' and rawget(class, core.renamed(name)) -- a method of an earlier version
     if now then
       util.warn_renamed(name, core.renamed(name))
@@ -124,36 +139,22 @@ function fields.module(what, module)
 end
 
 -- Returns the metatable of results of a class.
-local function metatable_of(declared)
-  local what, known = declared:match '[^.]*$', nil
+local function metatable_of(class)
   return { __index = function(_, name)
-    known = known or util.set(given.names[declared])
+    local known = declared_of(class).known
     if known[name] then return nil end
-    return fields.unknown(what, name, known)
+    return fields.unknown(class, name, known)
   end }
 end
 
-for declared in next, given.names do fields.results[declared] = metatable_of(declared) end -- each by itself: any order
-
-local nested = {} -- by class: { field, class, whether it is a list } each
-
--- Returns the fields of a class that have results.
-local function nested_of(declared)
-  if not nested[declared] then
-    nested[declared] = {}
-    for field, class, list in (given.nested[declared] or ''):gmatch '([%w_]+)=([%w_]+)(%*?)' do
-      table.insert(nested[declared], { field, 'trinity.' .. class, list == '*' })
-    end
-  end
-  return nested[declared]
-end
+for class in next, given do fields.results['trinity.' .. class] = metatable_of(class) end -- each by itself: any order
 
 --- Converts a returned table and its contents to editor class `declared`; objects, nil and other values are unchanged.
 --- The text for print() (lib/trinity/base/printed.lua) is kept.
 function fields.result(declared, value)
   local shown = type(value) == 'table' and getmetatable(value)
   if type(value) ~= 'table' or (shown and not shown.__printed) then return value end
-  for _, part in ipairs(nested_of(declared)) do
+  for _, part in ipairs(declared_of(declared)) do
     local inner = rawget(value, part[1])
     if part[3] and type(inner) == 'table' then
       for i = 1, #inner do fields.result(part[2], inner[i]) end
@@ -169,11 +170,11 @@ end
 --- Returns a function that converts the first value of function or method `label` to a result, or nil if it returns
 --- none.
 function fields.giver(label)
-  local class, list = (given.returns[label] or ''):match '^([%w_]+)(%*?)$'
-  local declared = class and 'trinity.' .. class
-  return declared and function(first, ...)
-    if list ~= '*' then return fields.result(declared, first), ... end
-    for i = 1, type(first) == 'table' and #first or 0 do fields.result(declared, first[i]) end
+  local owner, name = label:match '^(.*)%.([^.]+)$'
+  local part = owner and util.find(declared_of(owner), function(entry) return entry[1] == name end)
+  return part and function(first, ...)
+    if not part[3] then return fields.result(part[2], first), ... end
+    for i = 1, type(first) == 'table' and #first or 0 do fields.result(part[2], first[i]) end
     return first, ...
   end
 end

@@ -134,12 +134,10 @@ end
 
 local fields_head = [[
 -- Fields of returned objects by class, from the editor types (lib/trinity/base/fields.lua; `build/trinity
--- tests/lua/golden.lua --accept fields` writes them): the fields of objects and results, the fields that hold results,
--- the results of methods and functions. Classes of results are written without `trinity.`, lists as `Class*`.
+-- tests/lua/golden.lua --accept fields` writes them): the fields of an object or a result, and its fields and functions
+-- that give results, as name=Class (name=Class*: lists of results). Modules have their functions that give results.
 
-local given = { names = {}, nested = {}, returns = {} }
-
-given.names = {
+return {
 ]]
 
 local function is_taken(name)
@@ -158,18 +156,27 @@ local function plain_of(classes)
   end
 end
 
-local function each_field(classes, class, visit)
-  while class do
-    for _, field in ipairs(class.fields) do
-      if field.name:match '^%w' then visit(field) end
+-- Returns the words of a class: its fields, inherited ones included, and its functions that give results.
+local function words_of(classes, class, plain)
+  local words, of = {}, class
+  while of do
+    for _, field in ipairs(of.fields) do
+      local result = plain(field.type)
+      if field.name:match '^%w' then words[#words + 1] = field.name .. (result and '=' .. result or '') end
     end
-    class = classes[class.parent]
+    of = classes[of.parent]
   end
+  for _, method in ipairs(class.methods) do
+    local result = method.returns[1] and plain(method.returns[1].type)
+    -- One function of builders makes all tensors of graphs.
+    if result and not result:match '^Tensor' then words[#words + 1] = ('%s=%s'):format(method.name, result) end
+  end
+  return words
 end
 
 -- Adds a line to a table of texts, broken where it is too long.
 local function add_text(lines, name, words)
-  local line, between = ("  ['%s'] = [["):format(name), ''
+  local line, between = ('  %s = [['):format(name), ''
   for _, word in ipairs(words) do
     if #line + #word > 115 then lines[#lines + 1], line, between = line, '    ', '' end
     line, between = line .. between .. word, ' '
@@ -177,43 +184,21 @@ local function add_text(lines, name, words)
   lines[#lines + 1] = line .. ']],'
 end
 
--- The methods of classes as `trinity.Class.name`, functions of modules as `module.name`.
-local function add_returns(classes, plain, lines)
-  local label = { trinity = 'trinity' }
+--- Returns the text of lib/trinity/base/field_names.lua: classes that functions return, not classes of arguments.
+--- classes: from trinity.command.declarations.
+function option_types.field_names(classes)
+  local plain, lines, label = plain_of(classes), {}, { trinity = 'trinity' }
   for _, field in ipairs(classes.trinity.fields) do
     if field.type:match 'Module$' then label[field.type] = field.name end
   end
   for name, class in util.sorted_pairs(classes) do
-    for _, method in ipairs(class.methods) do
-      local result = method.returns[1] and plain(method.returns[1].type)
-      -- One function of builders makes all tensors of graphs.
-      if result and not result:match '^Tensor' then
-        add_text(lines, ('%s.%s'):format(label[name] or name, method.name), { result })
-      end
+    local words, module = words_of(classes, class, plain), label[name]
+    if module then words = util.filtered(words, function(word) return word:find '=' end) end
+    if #words > 0 and (module or not is_taken(name)) then
+      add_text(lines, module or name:sub(#'trinity.' + 1), words)
     end
   end
-end
-
---- Returns the text of lib/trinity/base/field_names.lua: classes that functions return, not classes of arguments.
---- classes: from trinity.command.declarations.
-function option_types.field_names(classes)
-  local plain = plain_of(classes)
-  local names, nested, returns = {}, {}, {}
-  for name, class in util.sorted_pairs(classes) do
-    local words, parts = {}, {}
-    each_field(classes, class, function(field)
-      words[#words + 1] = field.name
-      local inner = plain(field.type)
-      if inner then parts[#parts + 1] = ('%s=%s'):format(field.name, inner) end
-    end)
-    if not is_taken(name) then
-      add_text(names, name, words)
-      if #parts > 0 then add_text(nested, name, parts) end
-    end
-  end
-  add_returns(classes, plain, returns)
-  return ('%s%s\n}\n\ngiven.nested = {\n%s\n}\n\ngiven.returns = {\n%s\n}\n\nreturn given\n'):format(fields_head,
-    table.concat(names, '\n'), table.concat(nested, '\n'), table.concat(returns, '\n'))
+  return ('%s%s\n}\n'):format(fields_head, table.concat(lines, '\n'))
 end
 
 return option_types
