@@ -28,7 +28,7 @@ local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local shown = require 'trinity.report.shown'
 local space = require 'trinity.plan.space'
-local straddling = require 'trinity.strategy.straddling'
+local straddling = require('trinity.strategy.rank_order').straddling
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
 

@@ -7,7 +7,7 @@ local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
 local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
-local straddling = require 'trinity.strategy.straddling'
+local straddling = require('trinity.strategy.rank_order').straddling
 local util = require 'trinity.base.util'
 
 local text = {}

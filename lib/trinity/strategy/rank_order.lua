@@ -1,6 +1,7 @@
 -- Orders of the mesh axes on the devices: compared with simulated step times (strategy:rank_orders), as rank files, and
 -- with devices left idle so that no machine divides a group.
 
+local core = require 'trinity.core'
 local parallelism = require 'trinity.strategy.parallelism'
 local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
@@ -28,10 +29,43 @@ local function sizes_of(mesh)
   return sizes
 end
 
-local function strides_of(order, sizes)
-  local strides, stride = {}, 1
-  for _, axis in ipairs(order) do strides[axis], stride = stride, stride * sizes[axis] end
-  return strides, stride
+-- Returns for the fields of a mesh { mesh, order, devices } the rank of every device, as clients number ranks, and a
+-- function: axis ('replica': data and expert) -> its groups of ranks, and how many of them span machines.
+local function ranks_of(fields, list)
+  local at, sizes = core.mesh_coordinates(fields), sizes_of(fields.mesh)
+  local used, rank_of, strides, stride = util.sorted_keys(at.data), {}, {}, 1
+  at.replica, at.expert, at.data = at.data, {}, {}
+  for _, d in ipairs(used) do
+    at.expert[d], at.data[d] = at.replica[d] % sizes.expert, math.floor(at.replica[d] / sizes.expert)
+  end
+  for _, axis in ipairs(axes) do
+    for _, d in ipairs(used) do rank_of[d] = (rank_of[d] or 0) + at[axis][d] * stride end
+    strides[axis], stride = stride, stride * sizes[axis]
+  end
+  strides.replica = strides.expert
+  return rank_of, function(axis)
+    local node_of, crosses, groups, crossing = {}, {}, 0, 0
+    for _, d in ipairs(used) do
+      local first, node = rank_of[d] - at[axis][d] * strides[axis], list[d].node
+      if not node_of[first] then node_of[first], groups = node, groups + 1
+      elseif node_of[first] ~= node and not crosses[first] then crosses[first], crossing = true, crossing + 1 end
+    end
+    return groups, crossing
+  end
+end
+
+--- Returns how many groups of ranks along each axis of the mesh of a strategy's fields span machines, as words; nil if
+--- none does.
+function rank_order.straddling(fields, cluster)
+  local words = {}
+  local groups_of = select(2, ranks_of(util.picked(fields, { 'mesh', 'order', 'devices' }), cluster.devices))
+  for _, axis in ipairs { 'tensor', 'context', 'replica', 'pipeline' } do
+    local groups, crossing = groups_of(axis)
+    if crossing > 0 then
+      words[#words + 1] = ('%d of %d %s groups'):format(crossing, groups, axis == 'replica' and 'data' or axis)
+    end
+  end
+  return words[1] and table.concat(words, ', ') or nil
 end
 
 --- Returns all orders of the axes with several devices; axes of one device follow.
@@ -55,43 +89,23 @@ local function orders_of(sizes)
   return all
 end
 
---- Returns the axes of an order that span machines, and its rank file.
-local function layout(order, sizes, devices, list)
-  local strides, count = strides_of(order, sizes)
-  local plain, slots, lines, straddles = strides_of(axes, sizes), {}, {}, {}
-  local slot_of = {}
+--- Returns the axes of a mesh { mesh, order, devices } that span machines, and its rank file.
+local function layout(fields, list)
+  local rank_of, groups_of = ranks_of(fields, list)
+  local slots, lines = {}, {}
   for d, device in ipairs(list) do
     slots[device.node] = (slots[device.node] or -1) + 1
-    slot_of[d] = slots[device.node]
-  end
-  local function at(position) return list[devices[position + 1]] end
-  for rank = 0, count - 1 do
-    local position = 0
-    for _, axis in ipairs(axes) do
-      position = position + math.floor(rank / plain[axis]) % sizes[axis] * strides[axis]
+    if rank_of[d] then
+      lines[rank_of[d] + 1] = ('rank %d=%s slot=%d\n'):format(rank_of[d],
+        device.node ~= '' and device.node or 'localhost', slots[device.node])
     end
-    local node = at(position).node
-    lines[rank + 1] = ('rank %d=%s slot=%d\n'):format(rank, node ~= '' and node or 'localhost',
-      slot_of[devices[position + 1]])
   end
-  for _, axis in ipairs(axes) do
-    local crosses = false
-    for position = 0, count - 1 do
-      local first = position - math.floor(position / strides[axis]) % sizes[axis] * strides[axis]
-      crosses = crosses or at(first).node ~= at(position).node
-    end
-    if crosses then straddles[#straddles + 1] = axis end
-  end
-  return straddles, table.concat(lines)
+  return util.filtered(axes, function(axis) return select(2, groups_of(axis)) > 0 end), table.concat(lines)
 end
 
 --- The rank file of a strategy with a mesh.
 function rank_order.file(strategy)
-  local list, order = strategy.problem.cluster.devices, util.merged(strategy.order or {})
-  local named = util.set(order)
-  for _, axis in ipairs(axes) do if not named[axis] then order[#order + 1] = axis end end
-  local devices = strategy.devices or util.listed(#list, function(d) return d end)
-  return (select(2, layout(order, sizes_of(strategy.mesh), devices, list)))
+  return (select(2, layout(util.picked(strategy, { 'mesh', 'order', 'devices' }), strategy.problem.cluster.devices)))
 end
 
 --- Returns `count` devices in groups of `size` ranks that no machine divides; nil if there are too few.
@@ -108,9 +122,9 @@ end
 --- Returns the choices of devices for an order: the strategy's own, and with several machines those in segments of the
 --- groups of its innermost axes, if that changes them.
 local function choices_of(order, sizes, own, list)
-  local choices, size, known = { { devices = own or util.listed(#list, function(d) return d end) } }, 1, {}
-  local _, count = strides_of(order, sizes)
-  known[table.concat(choices[1].devices, ' ', 1, count)] = true
+  local choices, size, count, known = { { devices = own } }, 1, 1, {}
+  for _, axis in ipairs(axes) do count = count * sizes[axis] end
+  known[table.concat(own or util.listed(count, function(d) return d end), ' ', 1, count)] = true
   for _, axis in ipairs(own and {} or order) do
     size = size * sizes[axis]
     local devices = rank_order.in_segments(list, count, size)
@@ -132,12 +146,13 @@ function rank_order.all(strategy)
   local list = problem.cluster.devices
   for _, order in ipairs(orders_of(sizes)) do
     for _, choice in ipairs(choices_of(order, sizes, plan.devices, list)) do
-      local devices = choice.segment_size and choice.devices or plan.devices
-      local metrics = problem:evaluate(util.merged(plan, { order = order, devices = devices }))
-      local straddles, rank_file = layout(order, sizes, choice.devices, list)
+      local fields = { mesh = plan.mesh, order = order, devices = choice.devices }
+      local metrics = problem:evaluate(util.merged(plan, fields))
+      local straddles, rank_file = layout(fields, list)
       if metrics.feasible then
         rows[#rows + 1] = { #rows, row_of { order = order, step_time_s = metrics.step_time_s, straddles = straddles,
-          rank_file = rank_file, segment_size = choice.segment_size, devices = choice.segment_size and devices } }
+          rank_file = rank_file, segment_size = choice.segment_size,
+          devices = choice.segment_size and choice.devices } }
       end
     end
   end

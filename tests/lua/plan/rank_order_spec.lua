@@ -3,7 +3,7 @@
 local trinity = require 'trinity'
 local gpt = require('support.graphs').gpt2
 local space = require 'trinity.plan.space'
-local straddling_of = require 'trinity.strategy.straddling'
+local straddling_of = require('trinity.strategy.rank_order').straddling
 local text = require 'trinity.plan.text'
 
 local function search(cluster, fields, space_fields)
