@@ -93,54 +93,34 @@ local of_seeds = { 'method', 'step_time', 'step_time_mean', 'step_time_deviation
 
 function comparison_table.names() return util.sorted_keys(columns) end
 
---- The cell of a row with runs; `ranges`: median [least - most] where a column has a value of every run.
-local function cell_of(self, column, row, best, ranges)
-  if column.cell then return column.cell(row, best) end
-  if column.applies and not column.applies(row) then return '-' end
-  if column.of then
-    local number = column.of(row, best, self)
-    return number and column.show(number) or '-'
-  end
+-- The number of a row in a column, and the values of its runs where that is their median; nil where it has none.
+local function number_of(self, column, row, best)
+  if #row.runs == 0 or column.applies and not column.applies(row) then return nil end
+  if column.of then return column.of(row, best, self) end
   local list = comparison_table.values(row, column.value)
-  local middle, least, most = column.show(util.median(list)), column.show(list[1]), column.show(list[#list])
-  if not ranges or least == most then return middle end
-  return ('%s [%s - %s]'):format(middle, least, most)
+  return util.median(list), list
+end
+
+-- The text of a row in a column; `ranges`: median [least - most] where a column has a value of every run.
+local function cell_of(self, column, row, best, ranges)
+  if column.cell and (#row.runs > 0 or column == columns.method) then return column.cell(row, best) end
+  local number, list = number_of(self, column, row, best)
+  if not number then return '-' end
+  local middle, least, most = column.show(number), list and column.show(list[1]), list and column.show(list[#list])
+  return ranges and least ~= most and ('%s [%s - %s]'):format(middle, least, most) or middle
+end
+
+-- The number of a row in a column with all its digits, for CSV; the method without the mark of the best.
+local function digits_of(self, column, row, best)
+  if column == columns.method then return row.method end
+  local number = number_of(self, column, row, best)
+  return number and text.digits(number) or ''
 end
 
 --- The columns of a table by default: updates of policies where a method has one.
 local function columns_of(self, names)
   for _, row in ipairs(self.rows) do if learns(row) then return names end end
   return util.filtered(names, function(name) return name ~= 'updates' end)
-end
-
-local function heads_of(names)
-  return util.map(names, function(name) return columns[name].head end)
-end
-
-local function cells(self, names, ranges)
-  local best = self:best()
-  return util.map(self.rows, function(row)
-    return util.map(names, function(name)
-      if #row.runs > 0 then return cell_of(self, columns[name], row, best, ranges) end
-      return name == 'method' and comparison_table.name_of(row) or '-'
-    end)
-  end)
-end
-
---- The cells of a row as numbers that keep all digits, for CSV; the method without the mark of the best.
-local function data(self, names)
-  local best = self:best()
-  return util.map(self.rows, function(row)
-    return util.map(names, function(name)
-      local column = columns[name]
-      if name == 'method' then return row.method end
-      if #row.runs == 0 or column.applies and not column.applies(row) then return '' end
-      local number
-      if column.of then number = column.of(row, best, self)
-      else number = util.median(comparison_table.values(row, column.value)) end
-      return number and text.digits(number) or ''
-    end)
-  end)
 end
 
 local formats = options_of.words('trinity.TableFormat', { 'text', 'markdown', 'latex', 'csv' })
@@ -165,10 +145,13 @@ function comparison_table.write(self, options)
   if #names == 0 then
     check.refuse('comparison:table', 'option', 'columns', 'expected at least one column, got none')
   end
-  if format == 'csv' then
-    return text.csv(util.map(names, function(name) return columns[name].data end), data(self, names))
-  end
-  return text[format == 'text' and 'format_table' or format](heads_of(names), cells(self, names, options.ranges))
+  local is_csv, best = format == 'csv', self:best()
+  local heads = util.map(names, function(name) return columns[name][is_csv and 'data' or 'head'] end)
+  return text[format == 'text' and 'format_table' or format](heads, util.map(self.rows, function(row)
+    return util.map(names, function(name)
+      return (is_csv and digits_of or cell_of)(self, columns[name], row, best, options.ranges)
+    end)
+  end))
 end
 
 --- Refuses columns and a format that are none, before anything is computed.

@@ -99,59 +99,41 @@ function TaskGraph:missing_followers(device_of, task)
   return found
 end
 
---- HEFT's upward rank in nanoseconds: a task's mean cost plus the longest way to an exit, with mean costs and mean
---- transfers. Tensors between the same two tasks add up. Example: `tasks:upward_ranks()[1]`
----@return number[] per task
-function TaskGraph:upward_ranks()
-  local rank = {}
-  for task = self.task_count, 1, -1 do
-    local longest, transfer = 0, 0
-    for edge = self.first_out[task], self.first_out[task + 1] - 1 do
-      local to = self.edge_to[edge]
-      transfer = transfer + self:mean_transfer_ns(self.edge_bytes[edge])
-      if edge + 1 == self.first_out[task + 1] or self.edge_to[edge + 1] ~= to then
-        longest, transfer = math.max(longest, transfer + rank[to]), 0
-      end
+-- Returns per task the longest way over its readers to an exit (`inward`: over its writers from an entry), and the same
+-- with the mean cost of the task. Tensors between the same two tasks add up.
+local function longest_ways(self, inward, transfer_ns)
+  local count, way, whole = self.task_count, {}, {}
+  local first, ends = inward and self.first_in or self.first_out, inward and self.edge_from or self.edge_to
+  for number = 1, count do
+    local task, longest, transfer = inward and number or count + 1 - number, 0, 0
+    local last = first[task + 1] - 1
+    for i = first[task], last do
+      local edge = inward and self.in_edges[i] or i
+      local after = i < last and ends[inward and self.in_edges[i + 1] or i + 1]
+      transfer = transfer + transfer_ns(self, self.edge_bytes[edge])
+      if after ~= ends[edge] then longest, transfer = math.max(longest, transfer + whole[ends[edge]]), 0 end
     end
-    rank[task] = self.mean_cost_ns[task] + longest
+    way[task], whole[task] = longest, self.mean_cost_ns[task] + longest
   end
-  return rank
+  return way, whole
 end
+
+local function no_transfer() return 0 end
+
+--- HEFT's upward rank in nanoseconds: a task's mean cost plus the longest way to an exit, with mean costs and mean
+--- transfers. Example: `tasks:upward_ranks()[1]`
+---@return number[] per task
+function TaskGraph:upward_ranks() return (select(2, longest_ways(self, false, self.mean_transfer_ns))) end
 
 --- HEFT's downward rank in nanoseconds: the longest way from an entry to a task's start.
 --- Example: `tasks:downward_ranks()[1]`
 ---@return number[] per task
-function TaskGraph:downward_ranks()
-  local rank = {}
-  for task = 1, self.task_count do
-    local longest, transfer = 0, 0
-    for i = self.first_in[task], self.first_in[task + 1] - 1 do
-      local edge = self.in_edges[i]
-      local from = self.edge_from[edge]
-      transfer = transfer + self:mean_transfer_ns(self.edge_bytes[edge])
-      if i + 1 == self.first_in[task + 1] or self.edge_from[self.in_edges[i + 1]] ~= from then
-        longest, transfer = math.max(longest, rank[from] + self.mean_cost_ns[from] + transfer), 0
-      end
-    end
-    rank[task] = longest
-  end
-  return rank
-end
+function TaskGraph:downward_ranks() return (longest_ways(self, true, self.mean_transfer_ns)) end
 
 --- Hwang's static level in nanoseconds: the longest way from a task's start to an exit, without transfers.
 --- Example: `tasks:static_levels()[1]`
 ---@return number[] per task
-function TaskGraph:static_levels()
-  local level = {}
-  for task = self.task_count, 1, -1 do
-    local longest = 0
-    for edge = self.first_out[task], self.first_out[task + 1] - 1 do
-      longest = math.max(longest, level[self.edge_to[edge]])
-    end
-    level[task] = longest + self.mean_cost_ns[task]
-  end
-  return level
-end
+function TaskGraph:static_levels() return (select(2, longest_ways(self, false, no_transfer))) end
 
 check.methods(TaskGraph, 'trinity.TaskGraph')
 
