@@ -228,6 +228,12 @@ end
 ---@field unread string[] settings that the parser did not understand
 ---@field unclear table<string, boolean> arguments whose value only the run gives
 
+-- Returns a job before its file is read.
+local function unread(path, options)
+  return { path = path, faults = {}, unread = {}, unclear = {}, capability = options.capability,
+    source = { options = options, launch = options.launch } }
+end
+
 --- Reads a job file of one of the clients, or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises
 --- an error if the client is unknown. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
@@ -235,8 +241,7 @@ end
 ---@return trinity.JobFile
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
-  local found = { faults = {}, unread = {}, unclear = {}, capability = given.capability,
-    source = { options = given, launch = given.launch } }
+  local found = unread(type(source) == 'table' and 'arguments' or source, given)
   if type(source) == 'table' then
     for _, word in ipairs(source) do
       if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source,
@@ -244,7 +249,7 @@ function job.read(source, options)
     end
     local titan = client 'torchtitan'
     local name = (source[1] or ''):match '^%-%-([%w_]+)%.' -- --section.key of torchtitan
-    found.path, found.environment = 'arguments', {}
+    found.environment = {}
     found.reader = titan.declared.sections[name] and titan or client 'megatron'
     if found.reader == titan then
       found.source.launch = table.concat(source, ' ')
@@ -254,7 +259,6 @@ function job.read(source, options)
     end
   else
     check.path('trinity.job', 1, 'source', source)
-    found.path = source
     read_text(found, source, util.read_file(source))
   end
   if given.launch then
@@ -270,8 +274,7 @@ end
 
 --- Returns the job of a changed text of a job's file, before the rules (job.settle).
 function job.reread(found, text)
-  local again = { path = found.path, faults = {}, unread = {}, unclear = {}, capability = found.capability,
-    source = { options = found.source.options, launch = found.source.options.launch } }
+  local again = unread(found.path, found.source.options)
   read_text(again, found.path, text)
   again.gpus = found.source.options.gpus or again.gpus_said
   return again

@@ -60,25 +60,18 @@ local function add_neighbours(row, list, place, units)
   for i = 1, most_neighbours do row[#row + 1] = places[i] and places[i] / units or -1 end
 end
 
--- log1p of extents of the outputs, 4 an output, and -1 where there is none.
-local function shape_row(operator)
+-- Extents of the first `count` outputs, 4 an output: of(extent), and `none` where there is none.
+local function extents_row(operator, count, none, of)
   local row = {}
-  for i = 1, most_outputs do
+  for i = 1, count do
     local shape = operator.outputs[i] and operator.outputs[i].shape or {}
-    for axis = 1, axes do row[#row + 1] = shape[axis] and math.log(1 + shape[axis]) or -1 end
+    for axis = 1, axes do row[#row + 1] = shape[axis] and of(shape[axis]) or none end
   end
   return row
 end
 
--- Extents of the first outputs as they are, 0 where there is none.
-local function extents_row(operator)
-  local row = {}
-  for i = 1, group_outputs do
-    local shape = operator.outputs[i] and operator.outputs[i].shape or {}
-    for axis = 1, axes do row[#row + 1] = shape[axis] or 0 end
-  end
-  return row
-end
+local function log1p(extent) return math.log(1 + extent) end
+local function unchanged(extent) return extent end
 
 --- Features of a problem's units: { types = int64 [units], type_count = at most 200, rows = [units, 36] (shapes of
 --- outputs, neighbours that feed it, neighbours that it feeds), extents = [units, 16], from, to, units }.
@@ -88,10 +81,10 @@ function paper_features.units(problem, seed)
   local rows, extents = {}, {}
   for unit = 1, told.units do
     local operator = problem.graph:operator(problem.graph:unit(unit)[1])
-    local row = shape_row(operator)
+    local row = extents_row(operator, most_outputs, -1, log1p)
     add_neighbours(row, enter[unit], place, told.units)
     add_neighbours(row, leave[unit], place, told.units)
-    rows[unit], extents[unit] = row, extents_row(operator)
+    rows[unit], extents[unit] = row, extents_row(operator, group_outputs, 0, unchanged)
   end
   return { types = told.types, type_count = told.type_count, rows = tensor.new(rows), extents = tensor.new(extents),
     one_hot = told.types:one_hot(told.type_count):to { dtype = 'float32' }, from = told.from, to = told.to,

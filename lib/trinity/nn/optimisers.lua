@@ -15,29 +15,25 @@ local Optimiser = {}
 local optimisers = { methods = Optimiser }
 local class = { __name = 'optimiser' }
 
-local function handle(self, method)
-  local found = type(self) == 'table' and getmetatable(self) == class and rawget(self, 'handle')
-  if not found then
-    util.fail("optimiser:%s: the object before ':' ('self'): expected an optimiser, got %s", method,
-      util.describe(self))
-  end
-  return found
+local function verify(self, method)
+  if type(self) == 'table' and getmetatable(self) == class then return end
+  util.fail("optimiser:%s: the object before ':' ('self'): expected an optimiser, got %s", method, util.describe(self))
 end
 
 --- Updates the parameters by their gradients. Example: `optimiser:step()`
-function Optimiser:step() handle(self, 'step'):step() end
+function Optimiser:step() self.handle:step() end
 
 --- Clears gradients. Example: `optimiser:zero_grad()`
-function Optimiser:zero_grad() handle(self, 'zero_grad'):zero_grad() end
+function Optimiser:zero_grad() self.handle:zero_grad() end
 
 --- Returns the state: for every parameter a table of tensors (and Adam's step), empty before the first step.
 --- Example: `optimiser:state()`
 ---@return table[]
-function Optimiser:state() return handle(self, 'state'):state() end
+function Optimiser:state() return self.handle:state() end
 
 --- Restores a result of state(). Example: `optimiser:load_state(optimiser:state())`
 ---@param state table[]
-function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
+function Optimiser:load_state(state) self.handle:load_state(state) end
 
 function optimisers.pack(self, prefix, tensors)
   for i, entry in ipairs(self:state()) do
@@ -73,7 +69,6 @@ end
 --- Saves state and learning rate (safetensors). Example: `optimiser:save 'optimiser.safetensors'`
 ---@param path string
 function Optimiser:save(path)
-  handle(self, 'save')
   check.path('optimiser:save', 1, 'path', path)
   tensor.save(path, optimisers.pack(self, '', {}))
 end
@@ -82,15 +77,17 @@ end
 --- `optimiser:load 'optimiser.safetensors'`
 ---@param path string
 function Optimiser:load(path)
-  handle(self, 'load')
   check.path('optimiser:load', 1, 'path', path)
   optimisers.unpack(self, '', tensor.load(path), 'optimiser:load: ' .. path)
 end
 
 --- Example: `optimiser:close()`
-function Optimiser:close() handle(self, 'close'):close() end
+function Optimiser:close()
+  verify(self, 'close')
+  self.handle:close()
+end
 
-check.guard(Optimiser, 'optimiser', handle)
+check.guard(Optimiser, 'optimiser', verify)
 
 function class.__index(self, name)
   if name == 'learning_rate' then return rawget(self, 'rate') end
@@ -106,7 +103,7 @@ function class.__newindex(self, name, value)
     util.fail("an optimiser's field %s cannot be assigned (only learning_rate)", util.quoted(tostring(name)))
   end
   check.number('optimiser', 'field', 'learning_rate', value, 0)
-  handle(self, 'learning_rate'):set_learning_rate(value)
+  self.handle:set_learning_rate(value)
   rawset(self, 'rate', value)
 end
 

@@ -68,31 +68,29 @@ local strategy = {}
 
 function strategy.is(value) return getmetatable(value) == Strategy end
 
--- Returns the fields of a strategy except placement and splits.
-local function own_words(owner, problem, plan, schedule)
-  return parallelism.is(plan) and parallelism.fields(owner, plan, problem.graph) or schedule or {}
+-- Returns the strategy of a plan without metrics: problem, placement, splits, and fields of its mesh or schedule, over
+-- fields of `about`.
+local function of_plan(owner, problem, plan, about)
+  local placement, schedule = simulator.parts(owner, problem, plan)
+  return setmetatable(util.merged(about, { problem = problem, placement = placement,
+    splits = type(plan) == 'table' and plan.splits or nil },
+    parallelism.is(plan) and parallelism.fields(owner, plan, problem.graph) or schedule), Strategy)
 end
 
 --- Simulates a plan and makes a strategy. Fields: problem, placement, fields of its schedule (schedule, micro_batches,
 --- ...), metrics, reward, and fields of `about`. any: see simulator.run. again: see problem:score.
 function strategy.new(owner, problem, plan, about, any, again)
-  local self = util.merged({ problem = problem }, about)
-  local placement, schedule = simulator.parts(owner, problem, plan)
-  self.placement = placement
-  self.splits = type(plan) == 'table' and plan.splits or nil
-  for key, value in util.sorted_pairs(own_words(owner, problem, plan, schedule)) do self[key] = value end
+  local self = of_plan(owner, problem, plan, about)
   self.metrics = simulator.run(owner, problem, plan, any)
   self.reward = problem:score(self.metrics, plan, again)
-  return setmetatable(self, Strategy)
+  return self
 end
 
 --- Returns the strategy that a reward function gets: it may be kept and has no reward.
 function strategy.unrewarded(owner, problem, plan, metrics)
-  local placement, schedule = simulator.parts(owner, problem, plan)
-  local self = { problem = problem, placement = array.copy(placement), metrics = metrics,
-    splits = type(plan) == 'table' and plan.splits or nil }
-  for key, value in util.sorted_pairs(own_words(owner, problem, plan, schedule)) do self[key] = value end
-  return setmetatable(self, Strategy)
+  local self = of_plan(owner, problem, plan)
+  self.placement, self.metrics = array.copy(self.placement), metrics
+  return self
 end
 
 --- Returns a strategy with known metrics and reward: `result` of a search, with the fields of `about`.
