@@ -23,7 +23,6 @@ function hooks.read_chakra(...) return require('trinity.formats.chakra_reader').
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity
----@since 0.1.0
 ---@field devices trinity.DevicesModule device types, from published data; topologies of clusters
 ---@field graph trinity.GraphModule graphs of operators and tensors, networks made from layers
 ---@field rewards trinity.RewardsModule published reward formulas

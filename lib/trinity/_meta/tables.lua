@@ -15,7 +15,6 @@ error 'this file is for editors'
 
 --- The metrics of a simulated step. Read-only; an unknown field is an error.
 ---@class trinity.Metrics
----@since 0.1.0
 ---@field step_time_s number seconds of the step; of a rejected plan the limit plus 1 ns
 ---@field peak_memory_bytes number largest peak of a device
 ---@field peak_communication_bytes number largest sum of bytes sent and received by a device
@@ -35,7 +34,6 @@ error 'this file is for editors'
 ---@field totable fun(self: trinity.Metrics): table<string, any> All fields by name, values per device as lists; pairs(metrics) goes through them in sorted order. Example: `metrics:totable().step_time_s`
 
 ---@class trinity.RandomStream
----@since 0.1.0
 ---@field uniform fun(self: trinity.RandomStream): number A number from 0 to below 1. Example: `stream:uniform()`
 ---@field normal fun(self: trinity.RandomStream): number A number of mean 0 and variance 1. Example: `stream:normal()`
 ---@field integer fun(self: trinity.RandomStream, bound: integer): integer An integer from 1 to `bound`. Example: `stream:integer(6)`
@@ -43,7 +41,6 @@ error 'this file is for editors'
 
 --- The device, from 1, of every operator.
 ---@class trinity.Placement
----@since 0.1.0
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer
@@ -51,7 +48,6 @@ error 'this file is for editors'
 ---@field each fun(self: trinity.Placement) for i, value in a:each() do ... end Example: `for operator, device in problem:placement():each() do print(operator, device) end`
 
 ---@class trinity.DoubleArray
----@since 0.1.0
 ---@field [integer] number
 ---@field length integer
 ---@operator len: integer
@@ -60,7 +56,6 @@ error 'this file is for editors'
 
 --- A read-only array of the engine.
 ---@class trinity.Int32View
----@since 0.1.0
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer

@@ -19,7 +19,6 @@ error 'this file is for editors'
 ---@field gradient? trinity.TorchTensor weights of the elements of y; needed unless y has one element
 
 ---@class trinity.TensorModule
----@since 0.1.0
 ---@field new fun(data: any, options?: trinity.TensorOptions): trinity.TorchTensor From nested lists of numbers (or booleans), a number, or an int32 or double array, copied. Example: `trinity.tensor.new { { 1, 2 }, { 3, 4 } }`
 ---@field zeros fun(shape: integer|integer[], options?: trinity.TensorOptions): trinity.TorchTensor Filled with 0. Example: `trinity.tensor.zeros { 2, 3 }`
 ---@field ones fun(shape: integer|integer[], options?: trinity.TensorOptions): trinity.TorchTensor Filled with 1. Example: `trinity.tensor.ones { 2, 3 }`
@@ -38,7 +37,6 @@ error 'this file is for editors'
 local tensor = {}
 
 ---@class trinity.TorchTensor
----@since 0.1.0
 ---@field size fun(self: trinity.TorchTensor, dimension?: integer): integer|integer[] All extents, or one. Example: `x:size(1)`
 ---@field dim fun(self: trinity.TorchTensor): integer Number of dimensions. Example: `x:dim()`
 ---@field numel fun(self: trinity.TorchTensor): integer Number of elements. Example: `x:numel()`

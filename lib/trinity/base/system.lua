@@ -8,7 +8,6 @@ local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 ---@class trinity.SystemModule
----@since 0.1.0
 ---@field api integer level of the script interface (trinity help extending); it increases when something is removed
 ---@field home string the folder of lib, models and scripts
 ---@field version string version of the program

@@ -224,7 +224,6 @@ end
 
 --- Every access gives a table of its own. Sources of the figures: lib/trinity/cluster/devices.lua.
 ---@class trinity.DevicesModule
----@since 0.1.0
 ---@field topology trinity.TopologyModule functions to describe clusters
 ---@field [string] trinity.DeviceTypeSpec a kind by its name: `trinity.devices.h100` (`names` lists them)
 local devices = {}

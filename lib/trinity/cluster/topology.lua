@@ -125,7 +125,6 @@ local device_options = options_of.declare('trinity.TopologyDevices', { help = 'W
 })
 
 ---@class trinity.TopologyModule
----@since 0.1.0
 local topology = {}
 
 --- Names of all link types, sorted. Example: `#trinity.devices.topology.wires()`
@@ -150,7 +149,6 @@ end
 
 --- A cluster that is being written.
 ---@class trinity.Topology
----@since 0.1.0
 local Topology = { __name = 'topology' }
 Topology.__index = Topology
 

@@ -28,6 +28,9 @@ local util = require 'trinity.base.util'
 
 local declarations = {}
 
+--- The version that brought what has no @since.
+declarations.first_version = '0.1.0'
+
 local openers, closers = '[%(%[{<]', '[%)%]}>]'
 
 --- Splits `text` into the type at its beginning and the rest. A blank ends the type, except inside brackets and next to
@@ -284,7 +287,7 @@ local function settle(self)
     end
     class.fields = fields
     for _, method in ipairs(class.methods) do
-      method.since = method.since or class.since
+      method.since = method.since or class.since or declarations.first_version
     end
   end
 end

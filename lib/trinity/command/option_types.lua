@@ -94,7 +94,7 @@ end
 
 -- Returns the lines of the library's methods, from their registrations.
 local function methods_text()
-  local methods, lines = require 'trinity.methods', { '', '---@class trinity.MethodsModule', '---@since 0.1.0' }
+  local methods, lines = require 'trinity.methods', { '', '---@class trinity.MethodsModule' }
   for _, name in ipairs(methods.names()) do
     local method = methods.info(name)
     if options.is(method.options) then

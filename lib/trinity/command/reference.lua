@@ -6,7 +6,7 @@ local check = require 'trinity.base.check'
 local declarations = require 'trinity.command.declarations'
 local util = require 'trinity.base.util'
 
-local reference = {}
+local reference, first_version = {}, declarations.first_version
 
 --- Returns what a class is in a script: a module ('trinity.methods'), an object ('problem') or a table of fields
 --- ('PlanSpec'), and the prefix of its functions.
@@ -55,8 +55,6 @@ end
 local function paragraph(text)
   return (text:gsub('\n([^\n%s-])', ' %1'))
 end
-
-local first_version = '0.1.0'
 
 local function since_text(since) return since and since ~= first_version and (' (since %s)'):format(since) or '' end
 

@@ -16,11 +16,9 @@ local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
 ---@class trinity.DistModule
----@since 0.1.0
 local dist = {}
 
 ---@class trinity.Job
----@since 0.1.0
 ---@field rank integer rank of this process, from 0
 ---@field size integer number of ranks
 ---@field node integer node of this rank, from 0

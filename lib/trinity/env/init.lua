@@ -52,7 +52,6 @@ local declared = options_of.declare('trinity.EnvOptions', { help = 'What trinity
 
 --- Problems as a vectorised environment.
 ---@class trinity.Env
----@since 0.1.0
 ---@field problems trinity.Problem[]
 ---@field num_envs integer
 ---@field num_actions integer actions are 1 to num_actions; which of them are allowed, an observation's mask says

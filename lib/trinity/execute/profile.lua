@@ -14,7 +14,6 @@
 -- lib/trinity/profile/fit.lua fits the parameters.
 
 ---@class trinity.ProfileModule
----@since 0.1.0
 local profile = { measure = require('trinity.execute.measure').run, load = require('trinity.profile.object').load }
 
 return profile

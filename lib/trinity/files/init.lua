@@ -5,7 +5,6 @@ local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 ---@class trinity.FilesModule
----@since 0.1.0
 ---@field json trinity.JsonModule readable JSON
 local files = {}
 

@@ -5,7 +5,6 @@ local text_json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
 ---@class trinity.JsonModule
----@since 0.1.0
 local json = {}
 
 --- Returns a value as indented JSON with sorted keys. An empty table is a list; NaN and infinity become null. Raises an

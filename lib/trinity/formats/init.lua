@@ -11,7 +11,6 @@ local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 ---@class trinity.FormatsModule
----@since 0.1.0
 local formats = {}
 
 ---@class trinity.ExportedFile

@@ -36,7 +36,6 @@ end
 
 return function(class)
   ---@class trinity.Graph
-  ---@since 0.1.0
   local Graph = class
 
   --- Sorted edges between colocation units, as arrays; bytes counts each tensor once.

@@ -16,7 +16,6 @@ end
 
 return function(wrap)
   ---@class trinity.Builder
-  ---@since 0.1.0
   local Builder = { __name = 'graph builder' }
   Builder.__index = Builder
 

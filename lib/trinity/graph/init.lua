@@ -11,7 +11,6 @@ local graph_options = require 'trinity.graph.options'
 local util = require 'trinity.base.util'
 
 ---@class trinity.GraphModule
----@since 0.1.0
 --- A new, empty graph builder. Example: `local builder = trinity.graph.new { name = 'mine' }`
 ---@field new fun(options: { name: string }): trinity.Builder
 ---@field layers trinity.LayersModule networks made from layers

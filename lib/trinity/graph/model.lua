@@ -226,7 +226,6 @@ function model.common_options() return util.sorted_keys(common.by_name) end
 function model.names() return lua_names(home .. '/models') end
 
 ---@class trinity.Cluster
----@since 0.1.0
 ---@field name string
 ---@field queue trinity.QueueModel resources for which transfers contend
 ---@field fingerprint string equal for equal clusters

@@ -18,7 +18,6 @@ local never = -1e9 -- the logit of a masked action
 
 --- A policy over the actions of an environment.
 ---@class trinity.ActorCritic
----@since 0.1.0
 ---@field network trinity.Module of an observation: logits [num_envs, num_actions], of 'joint' actions [num_envs, nodes,
 --- devices], and optionally values [num_envs]; with a true field `unmasked` it ignores masks
 local ActorCritic = { __name = 'actor-critic' }

@@ -10,7 +10,6 @@ local util = require 'trinity.base.util'
 
 --- Trinity's policy in the engine.
 ---@class trinity.Agent
----@since 0.1.0
 ---@field problem trinity.Problem
 ---@field batch trinity.Placement[] the latest
 ---@field groups integer

@@ -9,7 +9,6 @@ local returns = require 'trinity.learn.returns'
 
 --- Learners of policies on environments, by the names of CleanRL.
 ---@class trinity.LearnModule
----@since 0.1.0
 local learn = {
   agent = require 'trinity.learn.agent',
   clone = require 'trinity.learn.cloning',

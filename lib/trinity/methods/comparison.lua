@@ -17,7 +17,6 @@ local util = require 'trinity.base.util'
 
 --- Methods side by side; tostring() gives the table.
 ---@class trinity.Comparison
----@since 0.1.0
 ---@field problem trinity.Problem
 ---@field rows trinity.ComparisonRow[]
 ---@field seed integer the first

@@ -13,7 +13,6 @@ local operations = require 'trinity.nn.operations'
 --- Networks: layers, losses, optimizers, and classes for custom modules. Matrices are initialized Glorot-uniform,
 --- biases to 0, biases of an LSTM's forget gates to 1.
 ---@class trinity.NnModule
----@since 0.1.0
 ---@field relu fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.relu(x)`
 ---@field gelu fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.gelu(x)`
 ---@field silu fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.silu(x)`

@@ -23,7 +23,6 @@ local internal = late.table('trinity.nn.internal', function() return core.tensor
 
 --- A module of a network: m(...) calls forward(...).
 ---@class trinity.Module
----@since 0.1.0
 ---@field forward (fun(self: trinity.Module, ...: any): any) computation of m(...)
 local Module = {}
 

@@ -9,7 +9,6 @@ local util = require 'trinity.base.util'
 
 local operations = require 'trinity.nn.operations'
 ---@class trinity.NetworkOptimiser
----@since 0.1.0
 ---@field learning_rate number may be assigned
 local Optimiser = {}
 local optimisers = { methods = Optimiser }

@@ -12,7 +12,6 @@ local splits = require 'trinity.strategy.splits'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Pase
----@since 0.1.0
 ---@field name string
 ---@field devices integer
 ---@field layers trinity.PaseLayer[]

@@ -15,7 +15,6 @@ local name = 'trinity.pipeline'
 --- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), where `source` is a
 --- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, or trinity's), a model or a problem.
 ---@class trinity.PipelineModule
----@since 0.1.0
 ---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
 local pipeline = {
   schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,

@@ -24,7 +24,6 @@ local unequal = require 'trinity.plan.unequal'
 local util = require 'trinity.base.util'
 
 ---@class trinity.PlanModule
----@since 0.1.0
 ---@overload fun(spec: trinity.PlanOptions): trinity.PlanResult
 local plan = {}
 

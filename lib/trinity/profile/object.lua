@@ -11,7 +11,6 @@ local profile = {}
 
 --- Measurements and fitted parameters. All fields except `path` are read from its file.
 ---@class trinity.Profile
----@since 0.1.0
 ---@field format string
 ---@field version integer version of the format
 ---@field trinity string version of the program that made it

@@ -11,7 +11,6 @@ local util = require 'trinity.base.util'
 --- Plots as PATH.svg and PATH.png by gnuplot; numbers as CSV. Plot functions return the path of the SVG, or nil
 --- and a reason.
 ---@class trinity.PlotModule
----@since 0.1.0
 local plot = {}
 
 --- Returns whether gnuplot, which draws the plots, is installed. Example: `trinity.plot.available()`

@@ -16,7 +16,6 @@ local util = require 'trinity.base.util'
 
 --- The folder of the running script. It is made automatically; without a run folder, the methods do nothing.
 ---@class trinity.Run
----@since 0.1.0
 ---@field path? string the folder, once it is made
 ---@field name? string
 local Run = { __name = 'run' }

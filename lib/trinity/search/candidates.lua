@@ -10,7 +10,6 @@ for i, name in ipairs(names) do column[name] = i end
 
 --- Candidate moves for a rank function, with the features in rankers.features.
 ---@class trinity.MoveCandidates
----@since 0.1.0
 ---@field count integer
 ---@field features trinity.DoubleArray [count, #trinity.search.rankers.features], one row per move
 ---@field device_of trinity.Int32Array current device of every unit

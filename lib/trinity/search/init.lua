@@ -17,7 +17,6 @@ local strategy = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Search
----@since 0.1.0
 ---@field problem trinity.Problem
 ---@field method string
 ---@field options table<string, any>
@@ -39,7 +38,6 @@ local Search = { __name = 'search' }
 Search.__index = Search
 
 ---@class trinity.SearchModule
----@since 0.1.0
 ---@field rankers trinity.RankersModule rankers of moves
 ---@field common trinity.SearchOptions common options of all methods, with their defaults
 ---@field rules table<string, any> allowed values of these options (lib/trinity/base/check.lua)

@@ -21,7 +21,6 @@ local moves_options = options_of.declare('trinity.MovesOptions', { help = 'Optio
 
 --- Samples moves of placements as in annealing: a set of units around a pivot unit goes to another device.
 ---@class trinity.Moves
----@since 0.1.0
 ---@field problem trinity.Problem
 local Moves = { __name = 'moves' }
 Moves.__index = Moves
@@ -36,7 +35,6 @@ end
 
 --- The last sampled moves of a source: their features for rankers (candidates:get), and their changes.
 ---@class trinity.DrawnMoves: trinity.MoveCandidates
----@since 0.1.0
 local Drawn = { __name = 'candidates', get = move_candidates.class.get }
 Drawn.__index = Drawn
 

@@ -38,7 +38,6 @@ end
 
 --- Argument of a function that returns moves.
 ---@class trinity.MoveState
----@since 0.1.0
 ---@field device_of trinity.Int32Array device of every unit
 ---@field unit integer pivot unit of the search's own move: sampled uniformly or by critical-path time
 ---@field random trinity.RandomStream random numbers from the seed of the search

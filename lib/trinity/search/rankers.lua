@@ -20,7 +20,6 @@ local util = require 'trinity.base.util'
 
 --- Move rankers: trained weights, or functions of a script.
 ---@class trinity.RankersModule
----@since 0.1.0
 ---@field shipped string file of the weights that method trinity uses by default
 ---@field features string[] names of the features of a move (engine/search/placement/move_features.h)
 local rankers = {}
@@ -30,7 +29,6 @@ rankers.features = move_candidates.names
 
 --- Weights that score moves.
 ---@class trinity.Ranker
----@since 0.1.0
 ---@field notes table<string, string> notes of its file: training problems and command
 ---@field hidden integer[] widths of the hidden layers
 ---@field weights integer number of weights
@@ -96,7 +94,6 @@ end
 
 --- Trains a ranker with annealing searches on several problems.
 ---@class trinity.MoveTrainer
----@since 0.1.0
 ---@field options trinity.MoveTrainerOptions current options; trainer:set changes them
 ---@field ranker trinity.Ranker
 local Trainer = { __name = 'move trainer' }

@@ -7,7 +7,6 @@ local core = require 'trinity.core'
 --- tensors and units count from 1; tasks are in topological order. Lists by task and device are flat: entry
 --- (task - 1) * device_count + device; lists by two devices likewise.
 ---@class trinity.TaskGraph
----@since 0.1.0
 ---@field task_count integer
 ---@field device_count integer
 ---@field edge_count integer
@@ -100,7 +99,7 @@ function TaskGraph:missing_followers(device_of, task)
 end
 
 -- Returns per task the longest way over its readers to an exit (`inward`: over its writers from an entry), and the same
--- with the mean cost of the task. Tensors between the same two tasks add up.
+-- with the mean cost of the task.
 local function longest_ways(self, inward, transfer_ns)
   local count, way, whole = self.task_count, {}, {}
   local first, ends = inward and self.first_in or self.first_out, inward and self.edge_from or self.edge_to
@@ -121,7 +120,7 @@ end
 local function no_transfer() return 0 end
 
 --- HEFT's upward rank in nanoseconds: a task's mean cost plus the longest way to an exit, with mean costs and mean
---- transfers. Example: `tasks:upward_ranks()[1]`
+--- transfers. Tensors between the same two tasks add up. Example: `tasks:upward_ranks()[1]`
 ---@return number[] per task
 function TaskGraph:upward_ranks() return (select(2, longest_ways(self, false, self.mean_transfer_ns))) end
 

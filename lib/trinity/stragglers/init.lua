@@ -17,7 +17,6 @@ local tasks = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
 ---@class trinity.StragglersModule
----@since 0.1.0
 ---@overload fun(strategy: trinity.Strategy, options?: trinity.StragglerOptions): trinity.Stragglers
 local stragglers = {
   expert_load = require('trinity.stragglers.experts').expert_load,

@@ -12,7 +12,6 @@ local tasks_of = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Replay
----@since 0.1.0
 ---@field path string
 ---@field steps integer[] numbers of the recorded steps
 ---@field workers integer replicas of the model, numbered from 0

@@ -21,7 +21,6 @@ local util = require 'trinity.base.util'
 
 
 ---@class trinity.Problem
----@since 0.1.0
 ---@field graph trinity.Graph
 ---@field cluster trinity.Cluster
 ---@field reward trinity.Reward

@@ -3,7 +3,6 @@
 local options_of = require 'trinity.base.options'
 
 ---@class trinity.RewardsModule
----@since 0.1.0
 local rewards = {}
 
 local function step_time(m) return -m.step_time_s * (m.feasible and 1 or 10) end

@@ -20,7 +20,6 @@ local util = require 'trinity.base.util'
 ---@field plain_improving integer
 
 ---@class trinity.Strategy: trinity.PlanSpec
----@since 0.1.0
 ---@field mesh? trinity.Mesh mesh of a regular strategy, as the following fields
 ---@field devices? integer[] devices of the mesh
 ---@field virtual_stages? integer

@@ -6,7 +6,6 @@ local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Timeline
----@since 0.1.0
 ---@field cluster trinity.Cluster
 ---@field metrics trinity.Metrics
 ---@field micro_batches integer

@@ -6,7 +6,6 @@ local row_linear = require 'trinity.graph.layers.row_linear'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Layers
----@since 0.1.0
 local Layers = {}
 
 local attention_options = options_of.declare('trinity.AttentionOptions', {

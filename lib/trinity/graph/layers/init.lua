@@ -245,7 +245,6 @@ end
 check.methods(Layers, 'trinity.Layers')
 
 ---@class trinity.LayersModule
----@since 0.1.0
 local layers = {}
 
 --- Returns layers on a new graph called `name`. options.dtype: dtype of activations and weights (default 'float32';
