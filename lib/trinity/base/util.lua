@@ -190,10 +190,10 @@ function util.joined(...)
   return made
 end
 
---- Splits a text at commas and blanks.
-function util.words(text)
+--- Splits a text at commas and blanks, or returns all matches of a pattern in it.
+function util.words(text, pattern)
   local list = {}
-  for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
+  for word in text:gmatch(pattern or '[^,%s]+') do list[#list + 1] = word end
   return list
 end
 
@@ -202,6 +202,11 @@ function util.set(entries)
   local set = {}
   for _, entry in ipairs(type(entries) == 'string' and util.words(entries) or entries) do set[entry] = true end
   return set
+end
+
+--- Returns the names of the Lua files in a folder, without the ending.
+function util.lua_names(folder)
+  return util.words(table.concat(core.list_folder(folder), '/') .. '/', '([^/]+)%.lua/')
 end
 
 --- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional). unit: what the

@@ -118,8 +118,7 @@ rules.list = {
 }
 
 local function set_of(values)
-  local set = {}
-  for _, value in ipairs(values) do set[value] = true end
+  local set = util.set(values)
   return function(value) return set[value] == true or values.modules and value ~= 'by_layer' or false end
 end
 

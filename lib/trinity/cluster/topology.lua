@@ -162,9 +162,8 @@ local most = 131072 -- devices of a cluster, and links of a bundle
 --- 0, 1, ... for a number, a list as it is.
 local function numbers(which)
   if type(which) ~= 'table' then
-    local list = {}
-    for i = 1, check.integer('topology:devices', 2, 'which', which, 1, most) do list[i] = i - 1 end
-    return list
+    local count = check.integer('topology:devices', 2, 'which', which, 1, most)
+    return util.listed(count, function(i) return i - 1 end)
   end
   if #which == 0 then check.refuse('topology:devices', 2, 'which', 'expected numbers or names, got an empty table') end
   for i = 1, #which do

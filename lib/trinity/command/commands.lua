@@ -8,11 +8,7 @@ local util = require 'trinity.base.util'
 
 local commands = {}
 
-function commands.names()
-  local names = {}
-  for _, file in ipairs(core.list_folder(core.home .. '/scripts')) do names[#names + 1] = file:match '^(.*)%.lua$' end
-  return names
-end
+function commands.names() return util.lua_names(core.home .. '/scripts') end
 
 --- Raises a usage error for an unknown command, with its replacement or a suggestion.
 function commands.refuse(word)

@@ -148,10 +148,7 @@ handlers['alias'] = function(self, text)
   local name, rest = text:match '^([%w_.]+) (.+)$'
   if not name then return false end
   local alias = { name = name, type = rest }
-  if rest:match "^'[%w_'|]+'$" then
-    alias.words = {}
-    for word in rest:gmatch "'([^']+)'" do alias.words[word] = true end
-  end
+  if rest:match "^'[%w_'|]+'$" then alias.words = util.set(util.words(rest, "'([^']+)'")) end
   self.result.aliases[name] = alias
   return true
 end

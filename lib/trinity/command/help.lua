@@ -20,8 +20,7 @@ local function show_all()
     'pages of the manual (trinity help NAME shows one, trinity help WORDS finds them):\n')
   local rows, at = {}, 0
   for i, name in ipairs(manual.names()) do rows[i] = { name, manual.title(name) } end
-  local lines = {}
-  for line in manual.listing(rows):gmatch '[^\n]+' do lines[#lines + 1] = line end
+  local lines = util.words(manual.listing(rows), '[^\n]+')
   for _, part in ipairs(manual.parts()) do
     io.write(part.name, '\n')
     for _ = 1, #part.pages do

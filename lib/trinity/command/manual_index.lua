@@ -8,11 +8,8 @@ local index = {}
 
 --- Words as they are compared: lower case, without marks of Markdown, hyphens and underscores as spaces, no plural.
 local function normal(text)
-  local words = {}
-  for word in text:lower():gsub('[`*]', ''):gsub('[_-]', ' '):gmatch '%S+' do
-    words[#words + 1] = #word > 3 and word:gsub('s(%p*)$', '%1') or word
-  end
-  return table.concat(words, ' ')
+  local words = util.words((text:lower():gsub('[`*]', ''):gsub('[_-]', ' ')), '%S+')
+  return table.concat(util.map(words, function(word) return #word > 3 and word:gsub('s(%p*)$', '%1') or word end), ' ')
 end
 
 -- Words of a question that say nothing about its subject.
@@ -64,11 +61,7 @@ end
 
 -- The words of a text that say something about its subject.
 local function words_of(phrase)
-  local words = {}
-  for word in phrase:gmatch '%S+' do
-    if not empty[word] then words[#words + 1] = word end
-  end
-  return words
+  return util.filtered(util.words(phrase, '%S+'), function(word) return not empty[word] end)
 end
 
 --- The rows of the glossary whose terms have the words: { term, meaning, names of others }.
@@ -76,8 +69,7 @@ function index.terms(text)
   local rows, phrase = {}, normal(text)
   local words = words_of(phrase)
   for line in manual.source('glossary'):gmatch '[^\n]+' do
-    local cells = {}
-    for cell in line:gmatch '|([^|]*)' do cells[#cells + 1] = cell:match '^%s*(.-)%s*$' end
+    local cells = util.map(util.words(line, '|([^|]*)'), function(cell) return cell:match '^%s*(.-)%s*$' end)
     if #cells >= 3 and score_of(normal(cells[1] .. ' ; ' .. cells[3]), phrase, words) > 0 then
       rows[#rows + 1] = { (cells[1]:gsub('`', '')), (cells[2]:gsub('`', '')), (cells[3]:gsub('`', '')) }
     end

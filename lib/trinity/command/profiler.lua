@@ -61,10 +61,9 @@ local function summary(wall_s)
   local list, parts = {}, {}
   for line, seconds in util.sorted_pairs(state.lines) do list[#list + 1] = { line = line, seconds = seconds } end
   table.sort(list, util.by('-seconds', 'line'))
-  local rows = {}
-  for i = 1, math.min(hottest, #list) do
-    rows[i] = { list[i].line, ('%.3f'):format(list[i].seconds), ('%.1f %%'):format(100 * list[i].seconds / wall_s) }
-  end
+  local rows = util.listed(math.min(hottest, #list), function(i)
+    return { list[i].line, ('%.3f'):format(list[i].seconds), ('%.1f %%'):format(100 * list[i].seconds / wall_s) }
+  end)
   for name, seconds in util.sorted_pairs(state.shares) do
     parts[#parts + 1] = ('%s %.1f %%'):format(name, 100 * seconds / wall_s)
   end

@@ -41,8 +41,7 @@ function prompt.show(value)
     local about = known_functions()[value]
     return about and ('function %s  -- help(%s)'):format(about[2], about[1])
   elseif type(value) == 'cdata' and array.is(value) then
-    local parts = {}
-    for i = 1, math.min(#value, most_elements) do parts[i] = tostring(value[i]) end
+    local parts = util.listed(math.min(#value, most_elements), function(i) return tostring(value[i]) end)
     if #value > most_elements then parts[#parts + 1] = ('... %d more'):format(#value - most_elements) end
     return ('%s { %s }'):format(tostring(value), table.concat(parts, ', '))
   end

@@ -2,6 +2,7 @@
 -- concatenation of its fields. As in proto3, fields with value 0 or '' are omitted, except in a oneof.
 
 local ffi = require 'ffi'
+local util = require 'trinity.base.util'
 
 local wire = {}
 
@@ -32,9 +33,7 @@ function wire.text(number, text) return text == '' and '' or wire.bytes(number, 
 
 --- Encodes a packed list of integers; omitted if empty.
 function wire.packed(number, values)
-  local parts = {}
-  for i, value in ipairs(values) do parts[i] = wire.varint(value) end
-  return #parts == 0 and '' or wire.bytes(number, table.concat(parts))
+  return #values == 0 and '' or wire.bytes(number, table.concat(util.map(values, wire.varint)))
 end
 
 --- Encodes a 64-bit number, as a member of a oneof.

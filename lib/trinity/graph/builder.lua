@@ -4,6 +4,7 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local fields = require 'trinity.base.fields'
 local printed = require 'trinity.base.printed'
+local util = require 'trinity.base.util'
 
 local tensor = printed.as('tensor', function(self)
   return ('%s [%s]'):format(self.dtype, table.concat(self.shape or {}, ', '))
@@ -28,9 +29,7 @@ return function(wrap)
     local first = self.handle:add_operator(spec)
     if not first then return end
     if not spec.outputs[2] then return output_tensor(first, spec.outputs[1]) end
-    local outputs = {}
-    for i, about in ipairs(spec.outputs) do outputs[i] = output_tensor(first + i - 1, about) end
-    return unpack(outputs)
+    return unpack(util.map(spec.outputs, function(about, i) return output_tensor(first + i - 1, about) end))
   end
 
   --- Adds an operator with a given time to a graph made by hand. Returns its name, for add_edge(). Example:

@@ -23,14 +23,6 @@ local home = core.home
 local descriptions = setmetatable({}, { __mode = 'k' }) -- descriptions by cluster
 local load_cluster -- model.cluster
 
-local function lua_names(folder)
-  local names = {}
-  for _, file in ipairs(core.list_folder(folder)) do
-    names[#names + 1] = file:match('^(.*)%.lua$')
-  end
-  return names
-end
-
 --- Runs a Lua file and returns its value. Errors have the position in the file.
 local function load_file(path)
   local chunk, message = util.load_file(path)
@@ -39,7 +31,7 @@ local function load_file(path)
 end
 
 local function missing_model(name, folder)
-  local known = lua_names(folder)
+  local known = util.lua_names(folder)
   for _, published in ipairs(util.sorted_keys(require 'trinity.graph.decoder.published')) do
     known[#known + 1] = published
   end
@@ -48,7 +40,7 @@ local function missing_model(name, folder)
 end
 
 local function missing_cluster(name, folder)
-  local known = lua_names(folder)
+  local known = util.lua_names(folder)
   for _, machine in ipairs(nodes.names()) do
     if not util.exists(('%s/%s.lua'):format(folder, machine)) then known[#known + 1] = machine end
   end
@@ -223,7 +215,7 @@ end
 
 function model.common_options() return util.sorted_keys(common.by_name) end
 
-function model.names() return lua_names(home .. '/models') end
+function model.names() return util.lua_names(home .. '/models') end
 
 ---@class trinity.Cluster
 ---@field name string
@@ -553,6 +545,6 @@ function model.bucket_bytes(cluster, strategy)
 end
 
 --- Returns the names of the clusters in models/clusters. Most take a count, as in dgx_h100x4.
-function model.cluster_names() return lua_names(cluster_folder) end
+function model.cluster_names() return util.lua_names(cluster_folder) end
 
 return model

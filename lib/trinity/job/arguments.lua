@@ -109,8 +109,7 @@ local types = { int = 'number', float = 'number', flag = 'boolean', off = 'boole
 local kind_texts = { int = 'a whole number', float = 'a number', flag = 'true or false', lax = 'true or false',
   text = 'a text', list = 'a list', table = 'a table' }
 
-local truths = {}
-for word in ('true 1 yes on t y'):gmatch '%S+' do truths[word] = true end
+local truths = util.set 'true 1 yes on t y'
 for word in ('false 0 no off f n'):gmatch '%S+' do truths[word] = false end
 
 -- Returns a value as the client reads it, or nil if it has another type.

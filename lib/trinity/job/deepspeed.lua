@@ -18,8 +18,7 @@ end
 
 -- Returns the degrees of the launch line.
 local function launched(job)
-  local list, found = {}, {}
-  for word in (job.source.launch or ''):gmatch '[^%s=]+' do list[#list + 1] = word end
+  local list, found = util.words(job.source.launch or '', '[^%s=]+'), {}
   local names = { ['-p'] = 'pipeline', ['--pipeline-parallel-size'] = 'pipeline', ['--pipe-parallel-size'] = 'pipeline',
     ['--pipeline-model-parallel-size'] = 'pipeline', ['--tensor-model-parallel-size'] = 'tensor',
     ['--model-parallel-size'] = 'tensor' }

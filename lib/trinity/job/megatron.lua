@@ -148,7 +148,7 @@ local function layout_of(text, pipeline, layers, further)
 end
 
 megatron.functions = { hybrid_of = patterns.hybrid, layout_of = layout_of, schedule_of = schedule_of,
-  words = util.words }
+  words = function(text) return util.words(text) end }
 
 function megatron.functions.product(list)
   local all = 1

@@ -44,8 +44,7 @@ end
 
 --- Returns layers, segments and multi-token-prediction parts of a hybrid pattern, and the rules that it breaks.
 function patterns.hybrid(text)
-  local parts = {}
-  for part in (text .. '/'):gmatch '([^/]*)/' do parts[#parts + 1] = part end
+  local parts = util.words(text .. '/', '([^/]*)/')
   local main, fault = parts[1], nil
   local _, pipes = main:gsub('|', '')
   if main:find '[^MG*D+%-E|]' then fault = 'symbol' end
@@ -82,9 +81,7 @@ function patterns.stages(v)
   if not v.num_layers or not v.counted or count < 1 then return nil end
   if v.layout then return v.layout.list and util.map(v.layout.list, function(stage) return stage.layers end) end
   if v.hybrid and v.hybrid.segments > 1 then
-    local list = {}
-    for segment in (v.hybrid.main .. '|'):gmatch '([^|]*)|' do list[#list + 1] = #segment end
-    return list
+    return util.map(util.words(v.hybrid.main .. '|', '([^|]*)|'), string.len)
   end
   local parts, first, last = count * virtual, v.decoder_first_pipeline_num_layers, v.decoder_last_pipeline_num_layers
   local list = {}

@@ -20,11 +20,9 @@ function recomputes.of(modules)
       return op.type == 'Attention' or any(op, '/scores$', '/softmax', '/context', '/dropout$')
     end,
   }
-  local chosen = {}
-  for name in modules:gmatch '[%w_]+' do
-    if not of[name] then util.fail('unknown recomputed module %s', util.unknown(name, util.sorted_keys(of))) end
-    chosen[#chosen + 1] = of[name]
-  end
+  local chosen = util.map(util.words(modules, '[%w_]+'), function(name)
+    return of[name] or util.fail('unknown recomputed module %s', util.unknown(name, util.sorted_keys(of)))
+  end)
   return function(op)
     for _, holds in ipairs(chosen) do if holds(op) then return true end end
   end

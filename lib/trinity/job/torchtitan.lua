@@ -21,9 +21,7 @@ local function network_of(name, flavor)
 end
 
 local function overrides(job, tree)
-  local list = {}
-  for word in (job.source.launch or ''):gmatch '%S+' do list[#list + 1] = word end
-  local at = 1
+  local list, at = util.words(job.source.launch or '', '%S+'), 1
   while list[at] do
     local path, attached = list[at]:match '^%-%-([%w_]+%.[%w_.]+)=?(.*)$'
     at = at + 1

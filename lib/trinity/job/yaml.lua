@@ -52,11 +52,8 @@ local function read_scalar(text)
     return scalar(text:sub(2, -2), true)
   end
   if quote == '[' and text:sub(-1) == ']' then
-    local list = {}
-    for entry in (text:sub(2, -2) .. ','):gmatch '%s*(.-)%s*,' do
-      if entry ~= '' then list[#list + 1] = read_scalar(entry) end
-    end
-    return list
+    local entries = util.words(text:sub(2, -2) .. ',', '%s*(.-)%s*,')
+    return util.map(util.filtered(entries, function(entry) return entry ~= '' end), read_scalar)
   end
   if text == '{}' then return {} end
   return scalar(text)

@@ -24,12 +24,8 @@ local layers_per_device = 2
 
 --- The first `count` parts of an operator's path: of its module in PyTorch, or its name.
 local function path(op, count)
-  local parts = {}
-  for part in (op.attributes.module or op.name):gmatch '[^/.]+' do
-    parts[#parts + 1] = part
-    if #parts == count then break end
-  end
-  return table.concat(parts, '/')
+  local parts = util.words(op.attributes.module or op.name, '[^/.]+')
+  return table.concat(parts, '/', 1, math.min(count, #parts))
 end
 
 --- The first forward operator of every unit (a table by unit, empty entries for units without one), and the

@@ -76,8 +76,7 @@ end
 --- Adds the cases to a trainer. reward: nil, or a function that samples the reward of each episode.
 function training.add(trainer, cases, reward)
   for _, case in ipairs(cases) do
-    local starts = {}
-    for i = 1, math.min(most_starts, #case.starts) do starts[i] = case.starts[i].placement end
+    local starts = util.listed(math.min(most_starts, #case.starts), function(i) return case.starts[i].placement end)
     trainer:add(case.problem, starts, reward)
   end
 end

@@ -126,9 +126,7 @@ function file.read(path)
 end
 
 function file.write(path, profile)
-  local plain = {}
-  for name in util.sorted_pairs(rules) do plain[name] = profile[name] end
-  util.write_file('profile:save', path, core.to_json(plain) .. '\n')
+  util.write_file('profile:save', path, core.to_json(util.picked(profile, util.sorted_keys(rules))) .. '\n')
 end
 
 return file

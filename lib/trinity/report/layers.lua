@@ -12,6 +12,7 @@
 
 local pack = require 'trinity.report.pack'
 local layout = require 'trinity.report.layout'
+local util = require 'trinity.base.util'
 
 local layers = {}
 
@@ -19,11 +20,7 @@ local most_layers = 200
 local deepest = 8
 
 --- Returns the parts of a name; for a gradient, of the name of its operator.
-local function parts_of(name)
-  local parts = {}
-  for part in name:gsub('^gradients/', ''):gmatch '[^/]+' do parts[#parts + 1] = part end
-  return parts
-end
+local function parts_of(name) return util.words((name:gsub('^gradients/', '')), '[^/]+') end
 
 local function prefix(parts, depth) return table.concat(parts, '/', 1, math.min(depth, #parts)) end
 

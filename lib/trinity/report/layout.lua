@@ -35,11 +35,7 @@ local function run_dot(text)
   return plain:find '\nstop%s*$' and plain or nil
 end
 
-local function numbers(text)
-  local list = {}
-  for word in text:gmatch '%S+' do list[#list + 1] = tonumber(word) end
-  return list
-end
+local function numbers(text) return util.map(util.words(text), function(word) return tonumber(word) end) end
 
 local function read_plain(plain, count, edges)
   local x, y, path_of = {}, {}, {}

@@ -162,9 +162,7 @@ function run_list.find(root, name)
       return run
     end
   end
-  local names = {}
-  for _, run in ipairs(run_list.all(root)) do names[#names + 1] = run.name end
-  local near = core.suggestion(name, names)
+  local near = core.suggestion(name, util.map(run_list.all(root), function(run) return run.name end))
   util.fail_usage("no run %s in %s%s", util.quoted(name), root, near ~= '' and near or "; 'trinity runs' lists them")
 end
 
@@ -187,10 +185,9 @@ end
 
 --- Returns the step times of a run's searches and other results: { { method =, step_time_s = }, ... }.
 function run_list.steps(run)
-  local list = {}
-  for _, search in ipairs(run_list.searches(run)) do
-    list[#list + 1] = { method = tostring(search.method or '-'), step_time_s = tonumber(search.best_step_time_s) }
-  end
+  local list = util.map(run_list.searches(run), function(search)
+    return { method = tostring(search.method or '-'), step_time_s = tonumber(search.best_step_time_s) }
+  end)
   for _, result in ipairs(run_list.results(run)) do
     local step_time_s, method = step_of(result)
     if step_time_s then list[#list + 1] = { method = method or '-', step_time_s = step_time_s } end

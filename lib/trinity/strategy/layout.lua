@@ -78,11 +78,8 @@ end
 --- Parses a layout. `owner` begins error messages (a file, an option).
 function layout.read(text, owner)
   owner = owner or 'layout'
-  local stages, flat = {}, expanded(owner, text)
-  for units in (flat .. '|'):gmatch '([^|]*)|' do
-    stages[#stages + 1] = read_stage(owner, units, #stages + 1)
-  end
-  return stages
+  local stages = util.words(expanded(owner, text) .. '|', '([^|]*)|')
+  return util.map(stages, function(units, s) return read_stage(owner, units, s) end)
 end
 
 local function count_of(stages, what)

@@ -178,8 +178,7 @@ end
 local function resolve_tasks(owner, given)
   local rows, source = given.tasks, 'tasks'
   if type(rows) == 'string' then
-    source, rows = util.shortened(rows), {}
-    for row in (util.read_file(given.tasks):gsub('\r?\n$', '') .. '\n'):gmatch '([^\n]*)\n' do rows[#rows + 1] = row end
+    source, rows = util.shortened(rows), util.words(util.read_file(rows):gsub('\r?\n$', '') .. '\n', '([^\n]*)\n')
   end
   rows = util.map(rows, function(row) return type(row) == 'table' and table.concat(row, ',') or row end)
   local ok, found = pcall(core.read_order, rows)

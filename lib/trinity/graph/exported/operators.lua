@@ -1,6 +1,8 @@
 -- PyTorch's operators (ATen; torch/_refs and aten/src/ATen/native/native_functions.yaml name their arguments) as
 -- operators of graphs: ONNX types, for which the engine has cost rules, and their attributes.
 
+local util = require 'trinity.base.util'
+
 local operators = {}
 
 -- Types by operator, without overload. A type that only changes the view of its data costs nothing.
@@ -138,9 +140,7 @@ end
 local function window(value, axes)
   if type(value) == 'number' then value = { value } end
   if type(value) ~= 'table' or #value == 0 then return nil end
-  local list = {}
-  for i = 1, axes do list[i] = value[i] or value[1] end
-  return list
+  return util.listed(axes, function(i) return value[i] or value[1] end)
 end
 
 local function of_convolution(node, weight)
