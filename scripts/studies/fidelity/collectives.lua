@@ -12,16 +12,11 @@ local collectives = {
   name = 'collectives',
   quantity = 'seconds, from 1 MiB up',
   json = { predicted = 'predicted_s', algorithm = 'algorithm', refused = 'why' },
-  decades = true,
   lists_no_rows = true,
   help = 'measured all-reduces and others',
   shared = { rows = 'collectives/collectives.csv' },
+  takes = 'rows also',
   priors = constants.by_name,
-  options = {
-    rows = { default = '',
-      help = 'table of measurements, or of what is asked (CSV), or a folder of vTrain or Galvatron' },
-    also = { default = {}, help = 'another table or folder, whose rows follow; may be given several times' },
-  },
 }
 
 --- Where errors are counted from, by the bar of 1 MiB; smaller ones are mostly a call.
@@ -33,7 +28,6 @@ local kinds = { all_reduce = 'all_reduce', allreduce = 'all_reduce', all_gather 
   reduce = 'broadcast', -- the same backwards
   sendrecv = 'broadcast' } -- between neighbours
 local needed = { 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes' }
-local words = { 'inside', 'between', 'collective', 'system', 'algorithm', 'run' }
 
 --- Seconds that were measured; nil where the row has none. Bytes that pass a ring's link are parts of the array
 --- (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
@@ -46,18 +40,23 @@ local function measured_s(path, row)
   return number 'algbw_GBps' > 0 and row.size / (number 'algbw_GBps' * 1e9) or nil
 end
 
---- The algorithm that a row names; automatic where the library chose.
-local function algorithm_of(lower, size)
-  if lower:find('sharp', 1, true) or lower:find('collnet', 1, true) then return 'in_network' end
-  if lower:find('take as ring', 1, true) or lower == 'ring' or lower:find '^ring %(' then return 'ring' end
-  if lower:find 'ring.*nvls' then return 'automatic' end -- both, by size
-  if lower:find('nvls', 1, true) then return size >= 2 * 2 ^ 20 and 'multicast' or 'automatic' end
-  return lower:find('tree', 1, true) and 'tree' or 'automatic'
+-- Algorithms by patterns of the words that name them, of which the first one that is found counts.
+local algorithms = { { 'sharp', 'in_network' }, { 'collnet', 'in_network' }, { 'take as ring', 'ring' },
+  { '^ring$', 'ring' }, { '^ring %(', 'ring' }, { 'ring.*nvls', 'automatic' }, -- both, by size
+  { 'nvls', 'multicast' }, { 'tree', 'tree' } }
+
+--- The algorithm that a row names; automatic where the library chose, as it does for small messages of NVLS.
+local function algorithm_of(words, size)
+  local found = util.find(algorithms, function(one) return words:find(one[1]) end)
+  if not found or found[2] == 'multicast' and size < 2 * 2 ^ 20 then return 'automatic' end
+  return found[2]
 end
 
 --- A row as it is asked. Errors are counted over measured ones from 1 MiB up whose links are stated and no trap.
 local function read_row(path, row)
-  for _, column in ipairs(words) do row[column] = row[column] or '' end
+  for _, column in ipairs { 'inside', 'between', 'collective', 'system', 'algorithm', 'run' } do
+    row[column] = row[column] or ''
+  end
   row.members, row.size = csv.number(path, row, 'gpus'), csv.number(path, row, 'bytes')
   local nodes = csv.number(path, row, 'nodes')
   if row.members < 1 or row.members % 1 ~= 0 or nodes < 1 or nodes % 1 ~= 0 or row.members > 65536 then
@@ -109,7 +108,7 @@ end
 function collectives.read(options)
   local rows = {}
   for _, path in ipairs(util.joined({ options.rows }, options.also)) do
-    for _, row in ipairs(tables.read(path) or csv.read(path, unpack(needed))) do
+    for _, row in ipairs(tables.read(path, needed)) do
       rows[#rows + 1] = read_row(path, row)
       rows[#rows].id = ('%s:%d'):format(row.run, #rows)
     end

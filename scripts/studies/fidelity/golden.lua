@@ -18,10 +18,7 @@ local util = require 'trinity.base.util'
 local golden = {
   help = "peak and resting memory of Megatron-LM's functional tests",
   shared = { rows = 'megatron-golden/rows.csv' },
-  options = {
-    rows = { default = '', help = 'table of tests (CSV)' },
-    only = { default = '', help = 'rows whose test has these words in its name' },
-  },
+  takes = 'rows only',
 }
 
 local machines = { dgx_a100 = 'dgx_a100_80gb', dgx_h100 = 'dgx_h100', dgxh100_dgxc = 'dgx_h100',

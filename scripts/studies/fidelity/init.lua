@@ -1,8 +1,7 @@
 -- Comparisons of `trinity study fidelity` with numbers that others measured or counted. A comparison is a module here
--- that returns { help = a line, options = { NAME = what trinity.options takes }, run = function(options) }: what it is
--- given are the values of its options and `json`; `shared`: tables of ../shared/data by the option that they are the
--- default of, where option `instead` is not given; one of measured runs has what runs.lua asks for, and its options. To
--- add one, add its name to the list below.
+-- that returns { help = a line, takes = names of options below, shared = tables of ../shared/data by the option that
+-- they are the default of, run = function(options) }; one of measured runs has what runs.lua asks for in place of
+-- `run`, and takes the options of fits. To add one, add its name to the list below.
 
 local errors = require 'studies.fidelity.errors'
 local fitted = require 'studies.fidelity.fitted'
@@ -15,30 +14,51 @@ local util = require 'trinity.base.util'
 local fidelity = {}
 
 --- Names of the comparisons, in the order of the help.
-fidelity.names = { 'kernels', 'moe_layer', 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'golden',
-  'plan' }
+fidelity.names = { 'kernels', 'moe_layer', 'collectives', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
+
+local declared = {
+  rows = { default = '', help = 'table of measurements, or of what is asked (CSV; of collectives, also a folder of '
+    .. "vTrain's)" },
+  also = { default = {}, help = 'another table or folder, whose rows follow; may be given several times' },
+  cluster = { default = '',
+    help = "Lua file of a function from a number of GPUs to a description of one's own cluster" },
+  plans = { default = '', help = 'folder of plans, with what is in it (JSON)' },
+  data = { default = '', help = 'folder of profiles, sizes and bandwidths' },
+  exchanges = { default = '', help = 'table of all-to-alls of experts (CSV)' },
+  every = { default = 8, min = 1, help = 'takes one row of matmuls in this number' },
+  matmuls = { default = '', help = 'table of matmuls that gives their rates (CSV)' },
+  whole = { default = false, help = 'searches all dimensions; else those that rows state, all others as published' },
+  tasks = { default = 20000000, integer = true, min = 1,
+    help = 'operators that one simulation runs at most, in all micro-batches: larger rows are not predicted' },
+  simulations = { default = 24, integer = true, min = 1, max = 2 ^ 20, help = 'of every search, at most' },
+  fit = { default = false, help = 'fits the constants to the rows and prints these' },
+  cross_validate = { default = false, help = 'fits without each network in turn, and predicts that one' },
+  only = { default = '', help = 'rows whose test, or with --fit, --cross-validate group, has these words in its name; '
+    .. 'other constants stay' },
+  parameters = { default = '', help = 'with --fit, --cross-validate: what is fitted has one of these words, between '
+    .. "commas, in its name ('h100.', 'composer-2023.,deepspeed')" },
+  more_rows = { default = {},
+    help = 'with --fit, --cross-validate: published:FILE or vtrain:FILE, rows that are fitted, too' },
+  save = { default = '',
+    help = 'with --fit, --cross-validate: the file for constants; rows and errors go to FILE.json' },
+  script = { default = '', help = 'prints this row as a Lua script that predicts the same' },
+}
+local of_fits = util.words 'fit cross_validate only parameters more_rows save script'
 
 local function comparison(name) return require('studies.fidelity.' .. name) end
 
---- The options of a comparison; comparisons with measured runs have more in common.
-local function options_of(name)
+--- The options that a comparison takes, as a set.
+local function taken(name)
   local one = comparison(name)
-  return util.merged(one.prediction and runs.options, one.options)
+  return util.set(util.joined(one.prediction and of_fits or {}, util.words(one.takes)))
 end
 
 --- The options of all comparisons, for trinity.options. The help of each says which comparisons take it.
 function fidelity.options()
-  local list, all = {}, {}
-  for _, name in ipairs(fidelity.names) do
-    for option, declared in util.sorted_pairs(options_of(name)) do
-      list[#list + 1] = { option = option, name = name, declared = declared }
-    end
-  end
-  for _, same in ipairs(util.grouped(list, function(one) return one.option end)) do
-    local helps = util.map(util.grouped(same, function(one) return one.declared.help end), function(alike)
-      return ('%s: %s'):format(table.concat(util.map(alike, function(one) return one.name end), ', '), alike.name)
-    end)
-    all[same.name] = util.merged(same[#same].declared, { help = table.concat(helps, '; ') })
+  local all = {}
+  for option, one in util.sorted_pairs(declared) do
+    local names = util.filtered(fidelity.names, function(name) return taken(name)[option] end)
+    all[option] = util.merged(one, { help = ('%s: %s'):format(table.concat(names, ', '), one.help) })
   end
   return all
 end
@@ -57,8 +77,8 @@ local function show_constants(options)
   local function add(of, values, meanings)
     for name, value in util.sorted_pairs(values) do
       local known = meanings[name] or {}
-      all[#all + 1] = { of = of, name = name, value = value, unit = known.unit, least = known.least, most = known.most,
-        meaning = known.meaning or known.help }
+      all[#all + 1] = util.merged({ of = of, name = name, value = value, meaning = known.help },
+        util.picked(known, { 'unit', 'least', 'most', 'meaning' }))
     end
   end
   for kind in util.sorted_pairs(util.merged(choice.kinds and kept.kinds, choice.kinds)) do
@@ -81,27 +101,24 @@ end
 
 --- Runs the comparison called `name` with the options that the command line gave.
 function fidelity.run(name, options)
+  local known = util.joined(fidelity.names, { 'constants', 'errors' })
   if name == '' then
-    util.fail_usage('trinity study fidelity COMPARISON: expected one of %s, constants or errors',
-      table.concat(fidelity.names, ', '))
+    util.fail_usage('trinity study fidelity COMPARISON: expected one of %s or errors',
+      table.concat(known, ', ', 1, #known - 1))
   end
   if name == 'constants' then return show_constants(options) end
   if name == 'errors' then return errors.show(fitted.fits().errors, options.json) end
   if not util.set(fidelity.names)[name] then
-    local known = util.joined(fidelity.names, { 'constants', 'errors' })
     table.sort(known)
     util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, known))
   end
-  local own = options_of(name)
-  for option, declared in util.sorted_pairs(fidelity.options()) do
-    if not own[option] and options[option] ~= declared.default then
+  local own, one, given = taken(name), comparison(name), util.merged(options)
+  for option, about in util.sorted_pairs(declared) do
+    if not own[option] and options[option] ~= about.default then
       util.fail_usage("option '--%s' is not of '%s'", option, name)
     end
   end
-  local one, given = comparison(name), util.merged({}, options)
-  for option, path in util.sorted_pairs(one.shared or {}) do
-    if not (one.instead and options[one.instead] ~= '') then given[option] = shared(options[option], path) end
-  end
+  for option, path in util.sorted_pairs(one.shared) do given[option] = shared(options[option], path) end
   if one.run then return one.run(given) end
   runs.run(one, given)
 end

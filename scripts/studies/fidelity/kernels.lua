@@ -19,11 +19,7 @@ local util = require 'trinity.base.util'
 local kernels = {
   help = "AIConfigurator's measured matmuls and expert all-to-alls",
   shared = { rows = 'aiconfigurator/gemm.csv.gz', exchanges = 'aiconfigurator/all_to_all.csv' },
-  options = {
-    rows = { default = '', help = 'table of matmuls (CSV: system, dtype, m, n, k, time_us)' },
-    exchanges = { default = '', help = 'table of all-to-alls of experts (CSV)' },
-    every = { default = 8, min = 1, help = 'takes one row of matmuls in this number' },
-  },
+  takes = 'rows exchanges every',
 }
 
 -- Kind of GPU and machine of a system; how many times slower its network adapters are than the machine's:
@@ -119,7 +115,7 @@ local function ratio(row) return row.predicted / row.measured end
 --- By group of wide matmuls of a kind of GPU, the factor that corrects its rate: the median of predicted / measured.
 function kernels.factors(path, kind)
   local found = {}
-  for _, group in ipairs(by_group(matmuls(path, kernels.options.every.default, kind))) do
+  for _, group in ipairs(by_group(matmuls(path, 8, kind))) do
     local wide = util.filtered(group, function(row) return row.order > 2 end) -- from 0.1 TFLOP up
     found[group.name] = #wide > 0 and util.median(util.map(wide, ratio)) or nil
   end

@@ -25,10 +25,7 @@ local util = require 'trinity.base.util'
 local moe_layer = {
   help = "a layer of experts of Megatron-LM's functional tests",
   shared = { rows = 'megatron-golden/moe_layer.csv', matmuls = 'aiconfigurator/gemm.csv.gz' },
-  options = {
-    rows = { default = '', help = 'table of layers (CSV)' },
-    matmuls = { default = '', help = 'table of matmuls that gives their rates (CSV)' },
-  },
+  takes = 'rows matmuls',
 }
 
 local kind, machine = 'h100', 'dgx_h100x1'

@@ -1,13 +1,9 @@
--- Plans of `trinity plan` compared with plans that others ran. --rows: published plans of dense networks that state
--- tensor, pipeline and data parallelism and the micro-batch (published_row.lua), with the best that is found for the
--- same network, GPUs and batch; both are points of one space. --runs: the plan that is named among those that were
--- measured, in each group of vTrain's rows of equal GPUs, batch and network (vtrain.lua): the space of a search are the
--- group's rows, what else their runs did is laid over every point.
+-- Published plans of dense networks that state tensor, pipeline and data parallelism and the micro-batch
+-- (published_row.lua), compared with the best that trinity.plan finds for the same network, GPUs and batch; both are
+-- points of one space.
 
 local case = require 'studies.fidelity.case'
 local core = require 'trinity.core'
-local csv = require 'trinity.base.csv'
-local errors = require 'studies.fidelity.errors'
 local fit = require 'studies.fidelity.fit'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
@@ -19,25 +15,14 @@ local run = require 'trinity.runs'
 local search = require 'trinity.plan'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
-local vtrain = require 'studies.fidelity.vtrain'
 
 local plan = {
   help = 'plans that trinity plan finds, compared with plans that others ran',
-  shared = { rows = 'llm-published/throughput.csv' }, instead = 'runs',
-  options = {
-    rows = { default = '', help = 'table of published speeds (CSV)' },
-    runs = { default = '', help = "vTrain's table of measured runs (CSV): the plan named in each group" },
-    whole = { default = false, help = 'with --rows: searches all dimensions; else those that rows state, all others as '
-      .. 'published' },
-    tasks = { default = 20000000, integer = true, min = 1,
-      help = 'operators that one simulation runs at most, in all micro-batches: larger rows are not predicted' },
-    simulations = { default = 24, integer = true, min = 1, max = 2 ^ 20, help = 'of every search, at most' },
-  },
+  shared = { rows = 'llm-published/throughput.csv' },
+  takes = 'rows whole tasks simulations',
 }
 
-local most_slower, most_ratio, least_rows = 0.02, 1.05, 2
-local stated = { 'tp', 'pp', 'dp', 'micro_batch' }
-local dimensions = { 'micro_batch', 'tensor', 'pipeline', 'data' }
+local most_ratio, stated = 1.05, { 'tp', 'pp', 'dp', 'micro_batch' }
 local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages', 'schedule', 'recompute', 'zero_stage',
   'context', 'sequence_parallel' }
 
@@ -200,52 +185,6 @@ local function published(options)
   end)
 end
 
---- Rows that agree with what a point says of the dimensions.
-local function rows_at(list, point)
-  return util.filtered(list, function(row)
-    return not util.find(dimensions, function(name) return point[name] ~= nil and point[name] ~= row[name] end)
-  end)
-end
-
---- The plan that the search finds for a group of measured rows.
-local function choose(list)
-  local first, space = list[1], { context = 1, expert = 1, sequence_parallel = false, recompute = list[1].recompute,
-    schedule = '1f1b', virtual_stages = 1, zero_stage = 0, megatron_runs = true }
-  function space.stages(point) return { first.layers % point.pipeline == 0 and 'even' or 'balanced' } end
-  for _, name in ipairs(dimensions) do
-    space[name] = function(point)
-      return util.sorted_keys(util.set(util.map(rows_at(list, point), function(row) return row[name] end)))
-    end
-  end
-  space.micro_batch = space.micro_batch {}
-  search.dimension('megatron_runs', { values = { true }, apply = function(strategy, _, point)
-    local ran = first.case.strategy
-    return util.merged(strategy, { order = ran.order, stages = case.stages(first.layers, point.pipeline),
-      scatter_gather = ran.scatter_gather })
-  end })
-  local found = search { graph = function(b) -- one for all tensor degrees, with the softmax of the least
-      return model.load('gpt2', util.merged(first.case.model_options, { batch_size = b,
-        fused_softmax = vtrain.has_softmax(util.merged(first, { micro_batch = b, tensor = 1 })) }))
-    end,
-    cluster = model.cluster(first.case.cluster, { runtime = first.case.runtime }), global_batch = first.batch,
-    space = space, plans = 1, simulations = #list, quiet = true }
-  local best = found.plans[1]
-  local measured_s = rows_at(list, best)[1].measured
-  local fastest_s = math.min(unpack(util.map(list, function(row) return row.measured end)))
-  return util.merged(util.picked(best, dimensions), { group = first.ranked, rows = #list,
-    predicted_s = best.step_time_s, measured_s = measured_s, fastest_s = fastest_s, slower = measured_s / fastest_s - 1,
-    simulated = found.counts.simulated })
-end
-
---- Every group of a table with several measured rows; after Ctrl-C the groups before it.
-local function measured(path)
-  local rows = util.filtered(csv.accepted(vtrain.read { rows = path, cluster = '' }), function(row)
-    return row.measured
-  end)
-  local groups = util.grouped(rows, function(row) return row.ranked .. ' ' .. row.recompute end)
-  return (fit.each(util.filtered(groups, function(group) return #group >= least_rows end), 'groups', choose))
-end
-
 local function print_published(list)
   print(text.format_table({ 'rows', 'network', 'GPUs', 'published', 'best', 'ratio', 'fits' }, util.map(list,
     function(one)
@@ -263,35 +202,18 @@ local function print_published(list)
   end
 end
 
-local function print_groups(list)
-  print(text.format_table({ 'group', 'runs', 'named: tensor x pipeline x data', 'micro-batch', 'took', 'fastest',
-    'slower' }, util.map(list, function(one)
-    return { one.group, ('%d'):format(one.rows), ('%d x %d x %d'):format(one.tensor, one.pipeline, one.data),
-      ('%d'):format(one.micro_batch), ('%.4g s'):format(one.measured_s), ('%.4g s'):format(one.fastest_s),
-      errors.percent(one.slower) }
-  end)))
-end
-
 function plan.run(options)
-  local rows = options.rows ~= '' and published(options) or {}
-  local groups = options.runs ~= '' and measured(options.runs) or {}
+  local rows = published(options)
   local function counted(most) -- by rows, not by configurations
     return util.sum(util.filtered(rows, function(one) return not one.too_large and one.ratio <= most end),
       function(one) return #one.ids end)
   end
-  local data = { rows = rows, groups = groups, within = counted(most_ratio), compared = counted(math.huge),
-    groups_within = #util.filtered(groups, function(one) return one.slower <= most_slower end) }
+  local data = { rows = rows, within = counted(most_ratio), compared = counted(math.huge) }
   run:result('plan', data)
   if options.json then return print(json.encode(data)) end
-  if options.rows ~= '' then
-    print_published(rows)
-    print(('%d of %d rows: the published plan takes at most %.2f times the best'):format(data.within, data.compared,
-      most_ratio))
-  end
-  if options.runs == '' then return end
-  print_groups(groups)
-  print(('%d of %d groups: the plan named took at most %g %% longer than the fastest'):format(data.groups_within,
-    #groups, 100 * most_slower))
+  print_published(rows)
+  print(('%d of %d rows: the published plan takes at most %.2f times the best'):format(data.within, data.compared,
+    most_ratio))
 end
 
 return plan

@@ -1,10 +1,9 @@
--- trinity study fidelity published: what others published of training large language models. --rows: speeds
--- (published_row.lua reads them). --memory: bytes by formula (published_memory.lua).
+-- trinity study fidelity published: speeds that others published of training large language models (published_row.lua
+-- reads them).
 
 local case = require 'studies.fidelity.case'
 local json = require 'trinity.base.json'
 local published_row = require 'studies.fidelity.published_row'
-local runs = require 'studies.fidelity.runs'
 local util = require 'trinity.base.util'
 
 local published = {
@@ -12,13 +11,9 @@ local published = {
   quantity = 'tokens per second and GPU',
   json = { id = 'row', predicted = 'predicted_tokens_per_s_per_gpu', memory_bytes = 'predicted_memory_bytes',
     constants = 'constants', runtime = 'runtime', refused = 'refused' },
-  decades = true,
-  help = 'published speeds and memory of training large language models',
-  shared = { rows = 'llm-published/throughput.csv' }, instead = 'memory',
-  options = {
-    rows = { default = '', help = 'table of speeds, or of what is asked (CSV)' },
-    memory = { default = '', help = 'table of bytes (CSV)' },
-  },
+  help = 'published speeds of training large language models',
+  shared = { rows = 'llm-published/throughput.csv' },
+  takes = 'rows',
 }
 
 --- Rows of --rows, for runs.lua; rows of one configuration differ in their measurements alone.
@@ -48,10 +43,6 @@ function published.prediction(row, values, short)
   local found = case.evaluate(one, values, short)
   return { predicted = row.tokens * share / (found.step_time_s * row.gpus * share), memory_bytes = found.memory_bytes,
     recompute = found.recompute, constants = found.basis.name, runtime = found.basis.runtime }
-end
-
-function published.run(options)
-  return runs.run(options.rows == '' and require 'studies.fidelity.published_memory' or published, options)
 end
 
 return published

@@ -19,28 +19,11 @@ local fit = require 'studies.fidelity.fit'
 local fitted = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
-local plot = require 'trinity.report.plot'
 local run = require 'trinity.runs'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local runs = {}
-
---- Options of every source.
-runs.options = {
-  fit = { default = false, help = 'fits the constants to the rows and prints these' },
-  cross_validate = { default = false, help = 'fits without each network in turn, and predicts that one' },
-  only = { default = '', help = 'with --fit, --cross-validate: rows whose group has these words in its name; other '
-    .. 'constants stay' },
-  parameters = { default = '', help = 'with --fit, --cross-validate: what is fitted has one of these words, between '
-    .. "commas, in its name ('h100.', 'composer-2023.,deepspeed')" },
-  more_rows = { default = {}, help = 'with --fit, --cross-validate: SOURCE:FILE, rows of another source that are '
-    .. 'fitted, too' },
-  save = { default = '', help = 'with --fit, --cross-validate: the file for constants; rows and errors go to '
-    .. 'FILE.json' },
-  picture = { default = '', help = 'predicted against measured values, as PATH.svg and PATH.png' },
-  script = { default = '', help = 'prints this row as a Lua script that predicts the same' },
-}
 
 local noise, step = 0.05, 0.05
 local rounds = { 1, 2 } -- slopes change as constants move
@@ -173,21 +156,6 @@ local function print_assumptions(source, rows)
   end
 end
 
---- Plots PATH.svg and PATH.png of rows with a measured value: one point per row, one series per group.
-local function draw(source, path, rows)
-  if path == '' then return end
-  rows = with(rows, 'measured')
-  if #rows == 0 then util.fail('no picture: no row has a measured value') end
-  local series = util.map(util.grouped(rows, function(row) return row.group end), function(group)
-    return { name = group.name, points = util.map(group, function(row)
-      return { row.measured, row.prediction.predicted }
-    end) }
-  end)
-  local drawn, reason = plot.scatter(path, { series = series, x = 'measured ' .. source.quantity,
-    y = 'predicted ' .. source.quantity, width = 700, height = 650, log_x = source.decades, log_y = source.decades })
-  print(drawn and ('picture: %s'):format(drawn) or 'no picture: ' .. reason)
-end
-
 local function show_fit(source, rows, options)
   local used = only(with(rows, 'measured'), options.only)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
@@ -235,7 +203,6 @@ local function cross_validate(source, rows, options)
     fitted.save(options.save, values, source.name, refitted, true,
       errors.recorded(groups_of(refitted, predict(refitted, nil, true)), groups_of(refitted)))
   end
-  draw(source, options.picture, reached)
   print_rows(source, reached)
   print ''
   errors.print('every network predicted by constants that were fitted to the others', groups_of(reached))
@@ -278,7 +245,6 @@ local function show(source, all, options)
     if #own > 0 then errors.print(heading, groups_of(own)) end
   end
   if source.ranked then errors.print_ranking(rows) end
-  draw(source, options.picture, rows)
 end
 
 --- Rows of a source and of --more-rows.

@@ -31,10 +31,7 @@ local sailor = {
   json = { id = 'plan', predicted = 'predicted_s', memory_bytes = 'predicted_memory_bytes', refused = 'refused' },
   help = 'measured plans of Sailor, over its profiles of layers',
   shared = { data = 'sailor', plans = 'sailor/plans' },
-  options = {
-    plans = { default = '', help = 'folder of plans, with what is in it (JSON)' },
-    data = { default = '', help = 'folder of profiles, sizes and bandwidths' },
-  },
+  takes = 'plans data',
 }
 
 --- Assumptions where a plan is open, printed with the predictions.

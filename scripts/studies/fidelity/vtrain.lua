@@ -1,9 +1,8 @@
--- Comparison vtrain: training runs of GPT on 64 to 512 A100 that the authors of vTrain measured, and plans on one
--- machine whose times they put together (Bang et al., "vTrain", MICRO 2024; github VIA-Research/vTrain, data/).
+-- Comparison vtrain: training runs of GPT on 64 to 512 A100 that the authors of vTrain measured (Bang et al., "vTrain",
+-- MICRO 2024; github VIA-Research/vTrain, data/).
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
-local devices = require 'trinity.cluster.devices'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
@@ -14,11 +13,7 @@ local vtrain = {
   ranked = true,
   help = 'training runs of GPT on A100',
   shared = { rows = 'vtrain/multi.csv' },
-  options = {
-    rows = { default = '', help = 'table of runs, or of what is asked (CSV)' },
-    cluster = { default = '',
-      help = "Lua file of a function from a number of GPUs to a description of one's own cluster" },
-  },
+  takes = 'rows cluster',
 }
 
 --- Assumptions where rows are open, printed with the predictions.
@@ -29,10 +24,8 @@ vtrain.assumptions = {
     .. 'are several',
   '1F1B, gradients in one all-reduce after the last backward pass, no ZeRO; stages send each other parts that are '
     .. 'gathered there; ranks in the order tensor, pipeline, data',
-  'more than 8 GPUs: full recomputation (use_checkpoint of the configuration); '
-    .. 'machines of 8 A100 80 GB on NVSwitches with one NIC of 200 Gbit/s for every two (800 in all)',
-  'up to 8 GPUs: one machine, vocabulary 50,256, the output not tied, no recomputation; a column `recompute` '
-    .. '(none, selective, full) says otherwise',
+  'full recomputation (use_checkpoint of the configuration), unless a column `recompute` (none, selective, full) says '
+    .. 'otherwise; machines of 8 A100 80 GB on NVSwitches with one NIC of 200 Gbit/s for every two (800 in all)',
   'a micro-batch of 1 where none is given',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
   'memory is not checked: the source does not say which A100',
@@ -43,45 +36,37 @@ local columns = { gpus = { '# GPUs', 4096 }, batch = { 'global batch', 2 ^ 20 },
   hidden = { 'hidden size', 2 ^ 17 }, heads = { 'attention heads', 4096 }, layers = { '# layers', 1024 },
   sequence = { 'sequence length', 2 ^ 17 }, tensor = { 'tensor parallelism', 4096 },
   data = { 'data parallelism', 4096 }, pipeline = { 'pipeline parallelism', 1024 } }
-local time_column, a_node = 'iteration time (ms)', 8
+local time_column, a_node, kind = 'iteration time (ms)', 8, 'a100_80gb'
 
 local function read_row(path, line, number)
   local row = { line = line.line, path = path, id = tostring(number) }
   local function refuse(...) csv.refuse(path, line, ...) end
   for name, column in util.sorted_pairs(columns) do
-    local value = csv.number(path, line, column[1], name == 'micro_batch' and 1 or nil)
-    if value < 1 or value % 1 ~= 0 or value > column[2] then
+    row[name] = csv.number(path, line, column[1], name == 'micro_batch' and 1 or nil)
+    if row[name] < 1 or row[name] % 1 ~= 0 or row[name] > column[2] then
       refuse("column '%s': expected a whole number from 1 to %d, got %s", column[1], column[2], line[column[1]])
     end
-    row[name] = value
   end
   if row.tensor * row.data * row.pipeline ~= row.gpus then
     refuse('tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor, row.data,
       row.pipeline)
   end
-  local function multiple(name, of, what)
+  for _, one in ipairs { { 'batch', row.data * row.micro_batch, 'data x micro batch' },
+    { 'heads', row.tensor, 'tensor parallelism' }, { 'hidden', row.heads, 'attention heads' } } do
+    local name, of, what = unpack(one)
     if row[name] % of ~= 0 then
       refuse("column '%s': expected a multiple of %d (%s), got %d", columns[name][1], of, what, row[name])
     end
   end
-  multiple('batch', row.data * row.micro_batch, 'data x micro batch')
-  if row.gpus > a_node and row.gpus % a_node ~= 0 then
-    refuse("column '# GPUs': expected up to 8, or whole machines of 8, got %d", row.gpus)
-  end
-  multiple('heads', row.tensor, 'tensor parallelism')
-  multiple('hidden', row.heads, 'attention heads')
   if row.pipeline > row.layers then
     refuse("column 'pipeline parallelism': expected at most %d (layers), got %d", row.layers, row.pipeline)
   end
   local time_ms = csv.number(path, line, time_column, 0)
   if time_ms < 0 then refuse("column '%s': expected more than 0, got %s", time_column, line[time_column]) end
   row.measured = time_ms > 0 and time_ms / 1000 or nil
-  row.recompute = csv.word(path, line, 'recompute', { 'none', 'selective', 'full' },
-    row.gpus <= a_node and 'none' or 'full')
+  row.recompute = csv.word(path, line, 'recompute', { 'none', 'selective', 'full' }, 'full')
   return row
 end
-
-local kind, own_node = 'a100_80gb', 'vTrain, composed'
 
 --- Constants of vTrain's cluster alone: its source explains neither.
 vtrain.priors = {
@@ -109,46 +94,27 @@ local function measured_cluster(gpus, values)
   return net:spec()
 end
 
---- The machine from which composed times were put together, fitted to the 208 rows of 16 layers: the host limits the
---- speed, the loss is several kernels, and calls of collectives come on top. Composed times are no measurements:
---- calibrated constants and these are independent.
-local function composed_cluster(gpus)
-  local net = topology.new { name = ('%d A100'):format(gpus), queue = 'route' }
-  net:device_type(own_node, devices.with(kind, { compute_efficiency = 0.7685, half_width = 31.34,
-    memory_efficiency = 0.8854, launch_s = 4e-05, dispatch_s = 7.933e-05, fuses_elementwise = true,
-    joins_products = true, overlap = 0, operators = { SoftmaxCrossEntropyLoss = { memory_efficiency = 0.08854 } } }))
-  net:link(net:devices('n0', gpus, own_node), 'n0/nvswitch', topology.wire('nvswitch3',
-    { bandwidth_bytes_per_s = 1.071 * topology.wire('nvswitch3').bandwidth_bytes_per_s }), 12)
-  net:collectives { call_s = 9.619e-05 }
-  return net:spec()
-end
-
 --- The function that describes the user's cluster; nil for vTrain's.
 local function describer(path)
   if path == '' then return nil end
   local chunk, why = util.load_file(path)
   local describe = (chunk or util.fail('%s', why))()
-  if type(describe) ~= 'function' then
-    util.fail('%s: expected a function from a number of GPUs to a description, got %s', util.shortened(path),
-      util.describe(describe))
-  end
-  return describe
+  if type(describe) == 'function' then return describe end
+  util.fail('%s: expected a function from a number of GPUs to a description, got %s', util.shortened(path),
+    util.describe(describe))
 end
 
 --- Whether Megatron-LM's kernel of the softmax takes what a device has of a row (fused_softmax.py,
 --- is_kernel_available).
-function vtrain.has_softmax(row)
+local function has_softmax(row)
   return row.sequence > 16 and row.sequence <= 2048 and row.micro_batch * row.heads / row.tensor % 4 == 0
 end
 
---- The case of a row. (vTrain profiles GPT-2's 50,257 tokens over the tensor degree, rounded down, and an output with
---- weights of its own: src/model/gpt_modeling.py.)
-local function case_of(row, composed, describe)
+local function case_of(row, cluster)
   return { model = 'gpt2', model_options = { layers = row.layers, hidden = row.hidden, heads = row.heads,
-      sequence = row.sequence, positions = row.sequence, batch_size = row.micro_batch,
-      vocabulary = composed and 50256 or 51200, tied = not composed, fused = false,
-      fused_softmax = vtrain.has_softmax(row), kernels = 'megatron', dtype = 'float16', gradient_dtype = 'float16',
-      optimizer = 'adam' }, runtime = 'megatron-2021', cluster = describe(row.gpus),
+      sequence = row.sequence, positions = row.sequence, batch_size = row.micro_batch, vocabulary = 51200, tied = true,
+      fused = false, fused_softmax = has_softmax(row), kernels = 'megatron', dtype = 'float16',
+      gradient_dtype = 'float16', optimizer = 'adam' }, runtime = 'megatron-2021', cluster = cluster,
     strategy = { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
       order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b',
       micro_batches = row.batch / row.data / row.micro_batch, stages = case.stages(row.layers, row.pipeline),
@@ -161,16 +127,18 @@ function vtrain.read(options)
   local needed = util.map(util.sorted_keys(columns), function(name) return columns[name][1] end)
   return csv.attempted(csv.read(options.rows, unpack(needed)), function(line, i)
     local row = read_row(options.rows, line, i)
-    local composed, network = row.gpus <= a_node and not own, ('hidden %d, %d layers'):format(row.hidden, row.layers)
-    local one = case_of(row, composed, own or composed and composed_cluster or measured_cluster)
+    if not own and row.gpus % a_node ~= 0 then
+      csv.refuse(options.rows, line, "column '# GPUs': expected whole machines of 8, got %d", row.gpus)
+    end
+    local network = ('hidden %d, %d layers'):format(row.hidden, row.layers)
+    local one = case_of(row, (own or measured_cluster)(row.gpus))
     local ranked = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, network)
     return util.merged(row, { case = one, title = ('row %s of vTrain'):format(row.id), left_out = network,
       ranked = ranked, served = ranked:gsub('%W+', '_'), network_name = network, network = { experts = 0 },
-      group = composed and "composed times, agreement with vTrain's simulator" or network,
-      gpus_text = ('%d A100'):format(row.gpus),
+      group = network, gpus_text = ('%d A100'):format(row.gpus),
       plan_text = ('t%d p%d d%d b%d'):format(row.tensor, row.pipeline, row.data, row.micro_batch),
-      kind = not composed and (one.cluster.devices[1] or one.cluster.machines[1].devices[1]).type or nil,
-      runtimes = composed and {} or case.runtimes(one), family = not composed and not own and 'cluster' or nil })
+      kind = (one.cluster.devices[1] or one.cluster.machines[1].devices[1]).type, runtimes = case.runtimes(one),
+      family = not own and 'cluster' or nil })
   end)
 end
 

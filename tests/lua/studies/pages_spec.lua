@@ -25,13 +25,12 @@ describe('results of fidelity', function()
   end, 'scripts/studies/fidelity/results/errors.txt')
   all_only()
   for _, words in ipairs { 'kernels', 'collectives', 'golden', 'moe_layer', 'plan', 'published', 'sailor', 'vtrain',
-    'published --memory llm-published/memory.csv', 'published --rows scripts/studies/fidelity/recipes.csv' } do
+    'published --rows scripts/studies/fidelity/recipes.csv' } do
     local name = words:match '(%l+)%.csv$' or words
     local path = ('scripts/studies/fidelity/results/%s.txt'):format(name)
     it_golden('studies/results/' .. name, function()
       if not core.exists(shared 'vtrain/multi.csv') then skip '../shared is not here' end
-      local given = words:gsub('(llm%S+)$', function(file) return ("'%s'"):format(shared(file)) end)
-      return (output_of(("cd '%s' && '%s' study fidelity %s 2>/dev/null"):format(root, program, given))
+      return (output_of(("cd '%s' && '%s' study fidelity %s 2>/dev/null"):format(root, program, words))
         :gsub('\nmade by:[^\n]*', ''))
     end, path)
   end

@@ -44,7 +44,7 @@ describe('a command that is given a wrong file', function()
       'study placement --folder paper --cluster',
       'study unequal --pools', 'train --clusters', 'train --start', 'study policy show', 'pipeline', 'study select', 'runs report', 'quickstart --cluster',
       'search --model alexnet --evaluations 4 --method_set rank=', 'study placement --folder', 'execute --model mlp --load',
-      'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint', 'study fidelity strategies --cases',
+      'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint',
       'study fidelity collectives --rows', 'study fidelity published --rows', 'study fidelity vtrain --rows' } do
       local one_reader = words:find '%-%-cluster$' and not words:find '^info' -- one function reads clusters for all of them
       for name in require('trinity').system.sorted_pairs(files) do

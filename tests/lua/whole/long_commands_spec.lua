@@ -154,7 +154,7 @@ local parts = {
   ['study fidelity'] = require('studies.fidelity').names,
   ['study papers'] = util.sorted_keys(require 'studies.papers.pages'),
 }
-local brief = { ['study fidelity strategies'] = 'formulas', ['study fidelity collectives'] = 'formulas; fitted by the code of vtrain',
+local brief = { ['study fidelity collectives'] = 'formulas; fitted by the code of vtrain',
   ['study fidelity golden'] = 'a row takes milliseconds', ['study fidelity kernels'] = 'formulas',
   ['study fidelity moe_layer'] = 'three layers',
   ['study fidelity sailor'] = 'a plan takes milliseconds; fitted by the code of vtrain' }

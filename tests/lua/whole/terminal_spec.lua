@@ -51,19 +51,14 @@ end)
 it('the newer commands print names of cases, data, settings and columns as text', function()
   with_torch()
   local mark, shown = '\\u001b[31mX\\u0007\\u009b\\u202e', 0
-  local batch = '"batch":{"micro_batch":1,"sequence":16,"micro_batches":2}'
-  local small = '"model":{"layers":2,"hidden":64,"heads":4,"ffn":96,"vocabulary":100}'
-  core.write_file(folder .. '/cases.json', (('{"cases":[{"name":"aM",S,B,"strategy":{"mesh":{"data":2}}},'
-    .. '{"name":"bM",S,B,"strategy":{"mesh":{"dM":2}}},{"name":"c",S,B,"strategy":{"mesh":{},"schedule":"xM"}}]}')
-    :gsub('%u', { S = small, B = batch, M = mark })))
-  core.write_file(folder .. '/memory.csv', 'id,hidden,layers,heads,sequence,micro_batch,tp,pp,vpp,recompute,'
-    .. 'sequence_parallel,what,unit,value\na\27[31m\194\155,256,4,8,128,2,2,1,1,none,0,activations of the fullest GPU,GiB,1\n')
+  core.write_file(folder .. '/speeds.csv', 'id,model,hidden,layers,heads,ffn,vocab,sequence,global_batch,micro_batch,gpus,gpu\n'
+    .. 'a\27[31m\194\155,GPT\27[31m,256,2,4,1024,512,128,8,1,8,H100-80GB\n')
   core.write_file(folder .. '/d\27[31m.csv', 'a\27[31m,b,label\194\155\n1,2,x\27[2J\n')
   core.write_file(folder .. '/select.json', (('{"problem":{"name":"nM","nodes":{"intervals":[[0,1]],"costs":[[1,2]],'
     .. '"usages":[[1,1]]},"edges":{"nodes":[],"costs":[]},"usage_limit":7}}'):gsub('M', function() return mark end)))
   core.write_file(folder .. '/hf/config.json', '{"model_type":"llama' .. mark .. '","hidden_size":64}')
   core.write_file(folder .. '/strategy.json', '{"format":"trinity-strategy' .. mark .. '"}')
-  for _, words in ipairs { 'study fidelity strategies --cases cases.json', 'study fidelity published --memory memory.csv',
+  for _, words in ipairs { 'study fidelity published --rows speeds.csv',
     "study fidelity collectives --rows 'd\27[31m.csv'", "study fidelity 'x\27[31m'",
     "execute --model mlp --data 'd\27[31m.csv' --steps 1 --warm_up 0", "execute --model mlp --load 'x\27[31m'",
     'info --model hf/config.json', "info --model 'x\27[31m'", 'study select select.json', "study policy show 'x\27[31m'",
