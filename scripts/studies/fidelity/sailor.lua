@@ -64,49 +64,43 @@ local kinds = { ['GH-96'] = 'gh200', ['A100-40'] = 'a100', ['A100-80'] = 'a100_8
   ['RTX-3090'] = 'rtx3090', ['RTX-2080'] = 'rtx2080ti', ['Titan-RTX'] = 'titan_rtx' }
 local cards = { ['GH-96'] = 25e9 }
 
-local function refuse(plan, message, ...) util.fail('%s: %s', plan.path, message:format(...)) end
+local function rounded(x) return math.floor(x + 0.5) end
 
 --- Returns an entry of nested tables. Raises an error that names a missing one. what: the file.
 local function entry(plan, what, list, ...)
   for _, key in ipairs { ... } do
-    local found = type(list) == 'table' and list[key]
-    if not found then
-      refuse(plan, '%s: no entry %s', what, util.unknown(key, util.sorted_keys(type(list) == 'table' and list or {})))
+    local known = type(list) == 'table' and list or {}
+    if not known[key] then
+      util.fail('%s: %s: no entry %s', plan.path, what, util.unknown(key, util.sorted_keys(known)))
     end
-    list = found
+    list = known[key]
   end
   return list
 end
 
-local function is_table(value) return type(value) == 'table' end
+-- What a plan's file has at least: of a list with one entry in the form of it, of groups [[[gpu, GPUs of the node,
+-- zone], ...], tp].
+local form = { mbs = 1, gbs = 1,
+  pipeline_list = { { layers_per_stage = { { 0 } }, tmp_per_stage = { { { { { 'GPU', 4, 'zone' } }, 4 } } } } } }
 
-local function table_of(plan, owner, name) return check.argument(plan.path, 'field', name, owner[name], 'table') end
-
-local function whole(plan, owner, name)
-  local value = check.argument(plan.path, 'field', name, owner[name], 'number')
-  if value >= 1 and value % 1 == 0 and value <= 2 ^ 20 then return value end
-  check.wrong(plan.path, 'field', name, value, 'a whole number from 1 to 2^20')
+--- Refuses a value of field `name` that has not the form of `like`.
+local function check_form(path, name, value, like)
+  check.argument(path, 'field', name, value, type(like))
+  if type(like) ~= 'table' then return end
+  if #like == 1 and #value == 0 then check.wrong(path, 'field', name, value, 'at least one entry') end
+  for _, one in ipairs(#like == 1 and value or {}) do check_form(path, name, one, like[1]) end
+  for key, one in util.sorted_pairs(#like == 1 and {} or like) do
+    check_form(path, type(key) == 'string' and key or name, value[key], one)
+  end
 end
 
 --- Returns a measurement, or nil.
-local function measured(plan, owner, name)
-  local value = owner[name]
+local function measured(path, given, name)
+  local value = given[name]
   if value ~= nil and value ~= '' and not ((tonumber(value) or 0) > 0) then
-    check.wrong(plan.path, 'field', name, value, 'a number above 0, or none')
+    check.wrong(path, 'field', name, value, 'a number above 0, or none')
   end
   return tonumber(value)
-end
-
---- Sailor's form of a group is [[[gpu, GPUs of the node, zone], ...], tp].
-local function group_of(plan, given)
-  local node = is_table(given) and is_table(given[1]) and given[1][1]
-  local gpu, tp = is_table(node) and node[1], is_table(given) and given[2]
-  if type(gpu) ~= 'string' or type(tp) ~= 'number' or type(node[3]) ~= 'string' then
-    refuse(plan, "field 'tmp_per_stage': expected groups of the form [[[gpu, count, zone]], tp], got %s",
-      util.describe(given))
-  end
-  if not kinds[gpu] then refuse(plan, 'unknown GPU %s', util.unknown(gpu, util.sorted_keys(kinds))) end
-  return { gpu = gpu, tp = tp, zone = node[3], kind = ('%s, 1 of %d'):format(gpu, tp) }
 end
 
 --- Returns the network with this number of layers; if there are several, the one that the path names.
@@ -114,45 +108,41 @@ local function network_of(plan, info)
   local found
   for name, by_tp in util.sorted_pairs(info) do
     local _, layers = next(by_tp)
-    if is_table(layers) and #util.sorted_keys(layers) == plan.layers
+    if type(layers) == 'table' and #util.sorted_keys(layers) == plan.layers
       and (not found or plan.path:upper():find(name:upper(), 1, true)) then
       found = name
     end
   end
-  return found or refuse(plan, 'expected a network with %d layers in llm_info.json, got none', plan.layers)
+  return found or util.fail('%s: expected a network with %d layers in llm_info.json, got none', plan.path, plan.layers)
 end
 
 --- Returns a plan from the content of its file. info: llm_info.json, layers by network and tp.
 function sailor.plan(path, given, info)
-  local plan = { path = util.shortened(path), layers = 0, stages = {}, groups = {} }
-  if not is_table(given) then refuse(plan, 'expected an object, got %s', util.describe(given)) end
-  plan.micro_batch, plan.batch = whole(plan, given, 'mbs'), whole(plan, given, 'gbs')
-  local pipeline = table_of(plan, table_of(plan, given, 'pipeline_list'), 1)
-  local groups = table_of(plan, pipeline, 'tmp_per_stage')
-  for s, layers in ipairs(table_of(plan, pipeline, 'layers_per_stage')) do
-    if not is_table(layers) or #layers == 0 then
-      refuse(plan, "field 'layers_per_stage': stage %d: expected a list of layers, got %s", s, util.describe(layers))
+  path = util.shortened(path)
+  check_form(path, 'plan', given, form)
+  local pipeline = given.pipeline_list[1]
+  local plan = { path = path, groups = {}, replicas = #pipeline.tmp_per_stage[1],
+    micro_batch = check.integer(path, 'field', 'mbs', given.mbs, 1, 2 ^ 20),
+    batch = check.integer(path, 'field', 'gbs', given.gbs, 1, 2 ^ 20),
+    measured_s = measured(path, given, 'real'), measured_bytes = measured(path, given, 'max_mem'),
+    stages = util.map(pipeline.layers_per_stage, function(layers) return #layers end) }
+  for s in ipairs(plan.stages) do
+    local groups = pipeline.tmp_per_stage[s] or {}
+    if #groups ~= plan.replicas then
+      util.fail('%s: stage %d: expected the replicas of the first stage, got %d where the first has %d', path, s, #groups,
+        plan.replicas)
     end
-    if not is_table(groups[s]) or #groups[s] == 0 then
-      refuse(plan, "field 'tmp_per_stage': stage %d: expected at least one GPU, got none", s)
-    end
-    plan.stages[s], plan.layers = #layers, plan.layers + #layers
-    plan.groups[s] = util.map(groups[s], function(group) return group_of(plan, group) end)
-    if #plan.groups[s] ~= #plan.groups[1] then
-      refuse(plan, 'stage %d: expected the replicas of the first stage, got %d where the first has %d', s,
-        #plan.groups[s], #plan.groups[1])
-    end
+    plan.groups[s] = util.map(groups, function(group)
+      local gpu, _, zone = unpack(group[1][1])
+      if not kinds[gpu] then util.fail('%s: unknown GPU %s', path, util.unknown(gpu, util.sorted_keys(kinds))) end
+      return { gpu = gpu, tp = group[2], zone = zone, kind = ('%s, 1 of %d'):format(gpu, group[2]) }
+    end)
   end
-  if #plan.stages == 0 then refuse(plan, "field 'layers_per_stage': expected a stage") end
-  plan.replicas = #plan.groups[1]
-  plan.micro_batches = math.ceil(plan.batch / (plan.micro_batch * plan.replicas))
+  plan.layers, plan.micro_batches = util.sum(plan.stages), math.ceil(plan.batch / (plan.micro_batch * plan.replicas))
   plan.family = cards[plan.groups[1][1].gpu] and 'gh200' or 'mixed'
   plan.network = network_of(plan, info)
-  plan.measured_s, plan.measured_bytes = measured(plan, given, 'real'), measured(plan, given, 'max_mem')
   return plan
 end
-
-local function rounded(x) return math.floor(x + 0.5) end
 
 --- Returns the data of a layer (from 0) in llm_info.json, with the bytes that a stage sends for its output: with one
 --- NIC per GPU each GPU sends all of it; otherwise they share the NIC and send a part each.
@@ -286,18 +276,12 @@ end
 --- The object of a file of --data; nil where it is `optional` and there is none.
 local function object(folder, name, optional)
   local path = ('%s/%s'):format(folder, name)
-  if not core.exists(path) then
-    if optional then return nil end
-    util.fail("trinity study fidelity sailor: option '--data': no file %s in %s", name, util.shortened(folder))
-  end
-  local found = json.read(path)
-  if not is_table(found) then
-    util.fail('%s: expected an object, got %s', util.shortened(path), util.describe(found))
-  end
-  return found
+  if core.exists(path) then return check.argument(util.shortened(path), 'file', name, json.read(path), 'table') end
+  if optional then return nil end
+  util.fail("trinity study fidelity sailor: option '--data': no file %s in %s", name, util.shortened(folder))
 end
 
---- Sizes of layers (info), profiles and bandwidths of a folder.
+--- Sizes of layers (info), profiles and bandwidths of a folder, and times of plans that ran again.
 local function data_of(folder)
   local data = { info = object(folder, 'llm_info.json'), profiles = object(folder, 'profiles_tmp.json'),
     bandwidths = object(folder, 'providers/multizone_bandwidths_het.json'), again_s = {} }
@@ -324,23 +308,19 @@ end
 
 local function calibrated() return require('trinity.cluster.calibrated').sources.sailor end
 
---- The memory that was measured; nil where it is less than half of what the plan's tensors take: it was measured on
---- another GPU than the plan's.
-local function bytes_of(plan, data)
-  local values = calibrated()[plan.family]
-  local prediction = plan.measured_bytes and csv.attempt(sailor.predict, plan, data, values)
-  local least = prediction and 0.5 * (prediction.memory_bytes - values.context_bytes) or 0
-  return plan.measured_bytes and plan.measured_bytes >= least and plan.measured_bytes or nil
-end
-
---- A row of a plan; what is left out together are plans that differ only in the number of replicas.
+--- A row of a plan; what is left out together are plans that differ only in the number of replicas. Memory that is less
+--- than half of what the plan's tensors take was measured on another GPU than the plan's, and is left out.
 local function row_of(plan, id, data)
-  local gpus, first_s = plan.family == 'gh200' and 'GH200' or 'mixed nodes', plan.measured_s
+  local gpus, first_s, values = plan.family == 'gh200' and 'GH200' or 'mixed nodes', plan.measured_s,
+    calibrated()[plan.family]
   local configuration = util.map(plan.groups, function(groups)
     return table.concat(util.map(groups, function(group) return ('%s/%d'):format(group.gpu, group.tp) end), ' ')
   end)
+  local found = plan.measured_bytes and csv.attempt(sailor.predict, plan, data, values)
+  local least_bytes = found and 0.5 * (found.memory_bytes - values.context_bytes) or 0
   return { id = id, plan = plan, data = data, family = plan.family, runtimes = {},
-    measured = first_s and math.sqrt(first_s * (data.again_s[id] or first_s)), measured_bytes = bytes_of(plan, data),
+    measured = first_s and math.sqrt(first_s * (data.again_s[id] or first_s)),
+    measured_bytes = (plan.measured_bytes or 0) >= least_bytes and plan.measured_bytes or nil,
     group = ('%s, %s'):format(plan.network, gpus), network_name = plan.network, gpus_text = gpus,
     left_out = ('%s, layers %s, micro-batch %d, %s'):format(plan.network, table.concat(plan.stages, '+'),
       plan.micro_batch, plan.family == 'mixed' and table.concat(configuration, ';') or configuration[1]:match '%S+'),
