@@ -30,24 +30,23 @@ local function whole(row, column, otherwise) return csv.whole(row.path, row, col
 
 local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
 
+--- Refuses a row unless something holds.
+local function expect(row, holds, message, ...) if not holds then refuse(row, message, ...) end end
+
 --- The arithmetic of a row: `float8` and FP4 where the GPU has them; Hopper scales parts of a row as it does tensors.
 local function arithmetic(row)
   local word = filled(row, 'precision') and row.precision or 'bf16'
-  local kind = precisions[word]
-  if not kind then
-    refuse(row, "column 'precision': unknown precision %s", util.unknown(word, util.sorted_keys(precisions)))
-  end
-  local hopper = row.gpu:find '^H'
-  if kind ~= 'bf16' and row.gpu:find '^[AV]' or kind == 'nvfp4' and hopper then
-    refuse(row, "column 'precision': %s has no such arithmetic, got %s", row.gpu, util.quoted(word))
-  end
+  local kind, hopper = precisions[word], row.gpu:find '^H'
+  expect(row, kind, "column 'precision': unknown precision %s", util.unknown(word, util.sorted_keys(precisions)))
+  expect(row, not (kind ~= 'bf16' and row.gpu:find '^[AV]' or kind == 'nvfp4' and hopper),
+    "column 'precision': %s has no such arithmetic, got %s", row.gpu, util.quoted(word))
   return kind == 'mxfp8' and hopper and 'fp8' or kind
 end
 
 local function read_network(row, assume)
   local m = { hidden = whole(row, 'hidden'), layers = whole(row, 'layers'), ffn = whole(row, 'ffn'),
-    experts = filled(row, 'experts') and row.experts ~= '0' and whole(row, 'experts') or 0 }
-  m.heads = filled(row, 'heads') and whole(row, 'heads') or math.max(1, math.floor(m.hidden / 128))
+    experts = csv.whole(row.path, row, 'experts', 0, 0) }
+  m.heads = whole(row, 'heads', math.max(1, math.floor(m.hidden / 128)))
   m.kv_heads, m.vocab = whole(row, 'kv_heads', m.heads), whole(row, 'vocab', 51200)
   if not filled(row, 'heads') then assume 'heads of 128' end
   if not filled(row, 'vocab') then assume 'a vocabulary of 51,200' end
@@ -56,9 +55,7 @@ local function read_network(row, assume)
     m.top_k = whole(row, 'experts_per_token')
   elseif filled(row, 'parameters_b') then -- a gate where that comes nearer to the stated number of weights
     local stated = 1e9 * csv.number(row.path, row, 'parameters_b')
-    if not (stated > 0) then
-      refuse(row, "column 'parameters_b': expected more than 0, got %s", util.describe(row.parameters_b))
-    end
+    expect(row, stated > 0, "column 'parameters_b': expected more than 0, got %s", util.describe(row.parameters_b))
     local function off(matrices)
       return math.abs(math.log((m.layers * (2 * m.hidden ^ 2 + 2 * m.hidden * m.kv_heads * (m.hidden / m.heads)
         + matrices * m.hidden * m.ffn) + 2 * m.vocab * m.hidden) / stated))
@@ -77,27 +74,18 @@ local function contains(row, column, word) return (row[column] or ''):lower():fi
 --- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into one part per
 --- stage (two per stage where it interleaves). Without a pipeline small ones have no use.
 local function read_batch(row, plan, assume)
-  local size
   local total = whole(row, 'global_batch')
-  local own = total / plan.data
-  if own % 1 ~= 0 then
-    refuse(row, "column 'global_batch': %d sequences do not divide over %d replicas", total, plan.data)
-  end
-  if filled(row, 'micro_batch') then
-    size = whole(row, 'micro_batch')
+  local own, size = total / plan.data, whole(row, 'micro_batch', 1)
+  expect(row, own % 1 == 0, "column 'global_batch': %d sequences do not divide over %d replicas", total, plan.data)
+  if filled(row, 'micro_batch') then plan.micro_batch = size
   elseif plan.torchtitan and plan.pipeline > 1 then
     size = math.max(1, math.floor(own / (plan.pipeline * plan.virtual)))
     assume('micro-batches of %d: one per virtual stage', size)
   elseif plan.pipeline == 1 or plan.unfused and plan.pipeline == 2 then
     size = own % 4 == 0 and 4 or 1
     assume('micro-batches of %d: no long pipeline is to be kept full', size)
-  else
-    size = 1
-    assume 'micro-batches of one sequence'
-  end
-  if own % size ~= 0 then
-    refuse(row, "column 'micro_batch': %d sequences of a replica are no multiple of %d", own, size)
-  end
+  else assume 'micro-batches of one sequence' end
+  expect(row, own % size == 0, "column 'micro_batch': %d sequences of a replica are no multiple of %d", own, size)
   plan.micro_batch, plan.micro_batches = size, own / size
 end
 
@@ -115,9 +103,8 @@ end
 local function read_shard(row, plan, assume)
   plan.zero_stage = filled(row, 'zero') and csv.number(row.path, row, 'zero') or 1
   if not filled(row, 'zero') then assume 'ZeRO 1' end
-  if not util.set({ 0, 1, 2, 3 })[plan.zero_stage] then
-    refuse(row, "column 'zero': expected 0 to 3, got %s", util.describe(row.zero))
-  end
+  expect(row, util.set({ 0, 1, 2, 3 })[plan.zero_stage], "column 'zero': expected 0 to 3, got %s",
+    util.describe(row.zero))
   if plan.zero_stage == 3 and plan.pipeline > 1 then
     plan.zero_stage = 1
     assume 'weights of a pipeline are gathered once a step'
@@ -129,19 +116,13 @@ local recomputes = { 'none', 'selective', 'full' }
 --- That the columns of a plan agree with each other and with the network.
 local function check_plan(row, m, plan)
   local inner = plan.tensor * plan.pipeline * plan.context
-  if plan.data * inner ~= plan.gpus then
-    refuse(row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor, plan.pipeline, plan.context,
-      plan.gpus)
-  end
-  if plan.pipeline > m.layers then
-    refuse(row, "column 'pp': expected at most %d (layers), got %d", m.layers, plan.pipeline)
-  end
-  if m.heads % plan.tensor ~= 0 then
-    refuse(row, "column 'tp': expected a divisor of %d (heads), got %d", m.heads, plan.tensor)
-  end
-  if m.experts > 0 and m.top_k > m.experts then
-    refuse(row, "column 'experts_per_token': expected at most %d (experts), got %d", m.experts, m.top_k)
-  end
+  expect(row, plan.data * inner == plan.gpus, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor,
+    plan.pipeline, plan.context, plan.gpus)
+  expect(row, plan.pipeline <= m.layers, "column 'pp': expected at most %d (layers), got %d", m.layers, plan.pipeline)
+  expect(row, m.heads % plan.tensor == 0, "column 'tp': expected a divisor of %d (heads), got %d", m.heads,
+    plan.tensor)
+  expect(row, m.experts == 0 or m.top_k <= m.experts, "column 'experts_per_token': expected at most %d (experts), got %d",
+    m.experts, m.top_k)
 end
 
 local function read_plan(row, m, assume)
@@ -260,9 +241,8 @@ end
 local function measured_of(row, m, plan)
   if not filled(row, 'value') then return nil end
   local value, s, h = csv.number(row.path, row, 'value'), whole(row, 'sequence'), m.hidden
-  if not (value > 0 and value < math.huge) then
-    refuse(row, "column 'value': expected more than 0, got %s", util.describe(row.value))
-  end
+  expect(row, value > 0 and value < math.huge, "column 'value': expected more than 0, got %s",
+    util.describe(row.value))
   local units = { tokens_per_s_per_gpu = value, tokens_per_s_total = value / plan.gpus,
     s_per_iteration = whole(row, 'global_batch') * s / (value * plan.gpus),
     hardware_tflops_per_gpu = value * 1e12 / (96 * m.layers * h ^ 2 * (1 + s / (6 * h)
@@ -282,16 +262,14 @@ local function group_of(row, m, kind)
   return row.gpu .. ', dense' .. (contains(row, 'source', 'mlperf') and ', MLPerf' or cloud and ', DGX Cloud' or width)
 end
 
---- A row as read: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
+--- A row as read: { id, place, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
 --- plan, network, case }. left_out: the key of rows that a fit leaves out together: a network on a kind of GPU, however
 --- its name is written.
 function published_row.read(path, row)
   row.path = path
   local assumed = {}
   local function assume(message, ...) assumed[#assumed + 1] = message:format(...) end
-  if not machines[row.gpu] then
-    refuse(row, "column 'gpu': unknown GPU %s", util.unknown(row.gpu, util.sorted_keys(machines)))
-  end
+  expect(row, machines[row.gpu], "column 'gpu': unknown GPU %s", util.unknown(row.gpu or '', util.sorted_keys(machines)))
   local kind = arithmetic(row)
   if filled(row, 'doubt') then assume('%s', row.doubt) end
   local m = read_network(row, assume)
@@ -304,10 +282,10 @@ function published_row.read(path, row)
   local said = case_of(row, m, plan, kind, assume)
   local gradients = said.model_options.gradient_dtype
   if gradients ~= 'float32' then assume('gradients are reduced in %s', gradients) end
-  return { id = row.id, line = row.line, path = path, model = row.model or '', gpu = row.gpu, kind = gpu,
-    group = group_of(row, m, kind), from = filled(row, 'submitter') and row.submitter or row.source,
+  return { id = row.id, place = csv.place(path, row), kind = gpu, group = group_of(row, m, kind),
+    from = filled(row, 'submitter') and row.submitter or row.source,
     left_out = ('%s %s'):format(gpu, (row.model or ''):upper():gsub('%-3%.1', '3.1')), network = m, plan = plan,
-    precision = kind, assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
+    assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
     gpus = plan.gpus, measured = measured_of(row, m, plan), case = said, runtimes = case.runtimes(said),
     cluster_of = function(gpus) return nodes.job(machines[row.gpu], gpus) end,
     recompute = plan.recompute, network_name = row.model or '', gpus_text = ('%d %s'):format(plan.gpus, row.gpu),

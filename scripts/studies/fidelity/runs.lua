@@ -1,14 +1,14 @@
--- Comparisons with measured runs: predictions, the fit of constants, cross-validation, tables and files. A source is a
--- module with
+-- Comparisons with measured runs: predictions, the fit of constants, cross-validation, tables. A source is a module with
 --
---   name, help, options, quantity    words for messages; options in addition to runs.options
---   read(options)                    rows: { id, line, path, kind, group, left_out, measured, refused, assumed }
+--   name, help, quantity             words for messages
+--   read(options)                    rows: { id, place, kind, group, left_out, measured, refused, assumed }
 --   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
 --   json                             what --json prints of a row and its prediction, in a list called `list`
 --   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
 --   assumptions                      what rows leave open; row.title: of the script of its case
 --
--- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together.
+-- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together, `configuration` rows that
+-- differ in their measurements alone.
 
 local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
@@ -28,18 +28,19 @@ local runs = {}
 local noise, step = 0.05, 0.05
 local rounds = { 1, 2 } -- slopes change as constants move
 
+local function configuration_of(row) return row.configuration or row end
+
 --- Predictions of rows over worker processes, once per configuration; in their order. keep: a row that cannot be
 --- predicted becomes { refused }, with the sentence; else it is an error.
 local function predict(rows, values, short, keep)
-  local of, groups = {}, util.grouped(rows, function(row) return row.configuration or row end)
+  local of, groups = {}, util.grouped(rows, configuration_of)
   local found = parallel_map(groups, function(same)
     local row = same[1]
     local prediction, why = csv.attempt(row.source.prediction, row, values, short)
     if prediction then return prediction end
     why = why:gsub('^problem:strategy: ', '')
-    why = row.path and not why:find(row.path, 1, true) and ('%s: %s'):format(csv.place(row.path, row), why) or why
-    if keep then return { refused = why } end
-    util.fail('%s', why)
+    why = row.place and not why:find(row.place, 1, true) and ('%s: %s'):format(row.place, why) or why
+    return keep and { refused = why } or util.fail('%s', why)
   end, { quiet = not short })
   for i, same in ipairs(groups) do
     for _, row in ipairs(same) do of[row] = found[i] end
@@ -59,16 +60,13 @@ local function with(rows, field) return util.filtered(rows, function(row) return
 --- share the weight of one.
 local function profiled(rows, values, parameters)
   local entries, of, alike = {}, {}, {}
-  for _, row in ipairs(rows) do
-    local key = row.configuration or row
-    alike[key] = (alike[key] or 0) + 1
-  end
+  for _, same in ipairs(util.grouped(rows, configuration_of)) do alike[same.name] = #same end
   for i, prediction in ipairs(predict(rows, values, true)) do
     local row = rows[i]
     of[row] = util.map(logs_of(row, prediction), function(log)
-      return { row = row, log = log, slopes = {}, weight = 1 / math.sqrt(alike[row.configuration or row]) }
+      return { row = row, log = log, slopes = {}, weight = 1 / math.sqrt(alike[configuration_of(row)]) }
     end)
-    for _, entry in ipairs(of[row]) do entries[#entries + 1] = entry end
+    entries = util.joined(entries, of[row])
   end
   for _, one in ipairs(parameters) do
     local own = util.filtered(rows, function(row) return fitted.holds(row, one) end)
@@ -93,8 +91,9 @@ local function moved_along(entries, values, parameters)
   return values
 end
 
---- Rows whose group has `words` in its name, in order. Raises an error that names the groups if there are none.
-local function only(rows, words)
+--- Measured rows whose group has the words of option `only` in its name, in order. Raises an error that names the groups
+--- if there are none.
+local function chosen(rows, words)
   local found = util.filtered(rows, function(row) return row.group:find(words, 1, true) end)
   if #rows > 0 and #found == 0 then
     local names = util.sorted_keys(util.set(util.map(rows, function(row) return row.group end)))
@@ -111,11 +110,8 @@ local function parameters_of(rows, words)
   local found = util.filtered(all, function(one)
     return util.find(wanted, function(word) return one.id:find(word, 1, true) end) ~= nil
   end)
-  if #found == 0 then
-    util.fail("option '--parameters': none has %s in its name (there are: %s)", util.quoted(words),
-      table.concat(util.map(all, function(one) return one.id end), ', '))
-  end
-  return found
+  return #found > 0 and found or util.fail("option '--parameters': none has %s in its name (there are: %s)",
+    util.quoted(words), table.concat(util.map(all, function(one) return one.id end), ', '))
 end
 
 --- Errors of rows by their groups, and of memory apart.
@@ -157,7 +153,7 @@ local function print_assumptions(source, rows)
 end
 
 local function show_fit(source, rows, options)
-  local used = only(with(rows, 'measured'), options.only)
+  local used = chosen(with(rows, 'measured'), options.only)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local values, parameters = fitted.values(), parameters_of(used, options.parameters)
   local _, stopped = fit.each(rounds, 'rounds of the fit', function()
@@ -172,7 +168,7 @@ end
 --- parameter that holds for rows that are left out, and for none of the others, is where fits start.
 local function cross_validate(source, rows, options)
   rows = with(rows, 'measured')
-  local used, values = only(rows, options.only), fitted.values()
+  local used, values = chosen(rows, options.only), fitted.values()
   local parameters = parameters_of(used, options.parameters)
   --- Rows whose prediction changes with a fitted parameter, at least with one of their kind of GPU or their source.
   local function served(list, at_least)
@@ -277,8 +273,7 @@ function runs.run(source, options)
   end
   local rows = read(source, options)
   if options.script ~= '' then return print_script(source, rows, options.script) end
-  local use = options.fit and show_fit or options.cross_validate and cross_validate or show
-  return use(source, rows, options)
+  return (options.fit and show_fit or options.cross_validate and cross_validate or show)(source, rows, options)
 end
 
 return runs

@@ -318,7 +318,7 @@ local function row_of(plan, id, data)
   end)
   local found = plan.measured_bytes and csv.attempt(sailor.predict, plan, data, values)
   local least_bytes = found and 0.5 * (found.memory_bytes - values.context_bytes) or 0
-  return { id = id, plan = plan, data = data, family = plan.family, runtimes = {},
+  return { id = id, place = plan.path, plan = plan, data = data, family = plan.family, runtimes = {},
     measured = first_s and math.sqrt(first_s * (data.again_s[id] or first_s)),
     measured_bytes = (plan.measured_bytes or 0) >= least_bytes and plan.measured_bytes or nil,
     group = ('%s, %s'):format(plan.network, gpus), network_name = plan.network, gpus_text = gpus,
@@ -341,9 +341,7 @@ end
 
 function sailor.prediction(row, values)
   local own = (values and values.sources.sailor or calibrated())[row.family]
-  local found, why = csv.attempt(sailor.predict, row.plan, row.data, own)
-  if found then return found end
-  util.fail('%s', why:find(row.plan.path, 1, true) and why or ('%s: %s'):format(row.plan.path, why))
+  return sailor.predict(row.plan, row.data, own)
 end
 
 return sailor

@@ -39,7 +39,7 @@ local columns = { gpus = { '# GPUs', 4096 }, batch = { 'global batch', 2 ^ 20 },
 local time_column, a_node, kind = 'iteration time (ms)', 8, 'a100_80gb'
 
 local function read_row(path, line, number)
-  local row = { line = line.line, path = path, id = tostring(number) }
+  local row = { place = csv.place(path, line), id = tostring(number) }
   local function refuse(...) csv.refuse(path, line, ...) end
   for name, column in util.sorted_pairs(columns) do
     row[name] = csv.number(path, line, column[1], name == 'micro_batch' and 1 or nil)
