@@ -168,18 +168,6 @@ function golden.groups(rows)
   return errors.grouped(list)
 end
 
-local function gigabytes(bytes) return ('%.3f'):format(bytes / 1e9) end
-
-local function cells_of(row)
-  local cells = { row.id }
-  for _, what in ipairs { 'peak', 'resting' } do
-    local measured, found = row.measured[what], row.found and row.found[what]
-    cells = util.joined(cells, { gigabytes(measured), found and gigabytes(found) or 'refused',
-      errors.signed(found and found / measured - 1) })
-  end
-  return cells
-end
-
 function golden.run(options)
   local rows, others = golden.predicted(options)
   if options.json then
@@ -190,7 +178,12 @@ function golden.run(options)
     end) })
   end
   print(text.format_table({ 'test', 'peak', 'predicted', 'off', 'resting', 'predicted', 'off' },
-    util.map(rows, cells_of)))
+    util.map(rows, function(row)
+      local function cells(what)
+        return errors.cells('%.3f', row.measured[what] / 1e9, row.found and row.found[what] / 1e9)
+      end
+      return util.joined({ row.id }, cells 'peak', cells 'resting')
+    end)))
   print 'GB that PyTorch has allocated on the last rank; a refused row counts as 50 % off'
   if others > 0 then
     print(('%d rows are not compared: their family is no decoder (T5, BERT, hybrids, images), the recipe states '

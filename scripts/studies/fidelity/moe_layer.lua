@@ -118,8 +118,7 @@ function moe_layer.run(options)
     head = util.joined(head, { column[4], 'predicted', 'off' })
     for i, row in ipairs(rows) do
       local measured, found = row.measured[column[1]], row.predicted[column[1]]
-      cells[i] = util.joined(cells[i], { ('%.2f'):format(measured * column[5]), ('%.2f'):format(found * column[5]),
-        errors.signed(found / measured - 1) })
+      cells[i] = util.joined(cells[i], errors.cells('%.2f', measured * column[5], found * column[5]))
       if column[1] ~= 'peak_bytes' then off[#off + 1] = found / measured - 1 end
     end
   end
