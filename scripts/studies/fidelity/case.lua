@@ -29,12 +29,11 @@ end
 --- The case with values of a fit: constants by kind of GPU and runtimes' fields by name.
 local function with_values(one, values)
   if not values then return one end
-  local list = case.runtimes(one)
-  local runtime = { base = list[#list] }
+  local list, runtime = case.runtimes(one), {}
   for _, name in ipairs(list) do runtime = util.merged(runtime, runtimes.list[name], values.runtimes[name]) end
-  runtime.base, runtime.source = list[#list], nil
+  runtime.source = nil
   return util.merged(one, { constants = one.constants or values.constants,
-    runtime = util.merged(runtime, type(one.runtime) == 'table' and one.runtime or nil) })
+    runtime = util.merged(runtime, { base = list[#list] }, type(one.runtime) == 'table' and one.runtime or nil) })
 end
 
 --- The problem of a case; close it and its graph after use.
@@ -43,25 +42,13 @@ function case.problem(one)
     cluster = model.cluster(one.cluster, { constants = one.constants, runtime = one.runtime }) }
 end
 
---- Metrics of a strategy; `short`: with many micro-batches, of two smaller counts and the line through them, for every
---- further one takes as long once the pipeline is full.
-local function metrics_of(problem, strategy, short)
-  local count, few = strategy.micro_batches, 2 * math.max(1, strategy.mesh.pipeline or 1)
-  if not short or count <= 3 * few then return problem:evaluate(strategy) end
-  local steps = util.map({ few, 2 * few }, function(some)
-    return problem:evaluate(util.merged(strategy, { micro_batches = some }))
-  end)
-  local each_s = (steps[2].step_time_s - steps[1].step_time_s) / few
-  return { step_time_s = steps[1].step_time_s + (count - few) * each_s, peak_memory_bytes = steps[2].peak_memory_bytes }
-end
-
 --- Seconds of a step, bytes of the fullest GPU, and the recomputation that fits. values: of a fit, in place of the
---- calibrated ones; short: nearly the same for less work.
-function case.evaluate(one, values, short)
+--- calibrated ones.
+function case.evaluate(one, values)
   local problem = case.problem(with_values(one, values))
   local most, found = headroom * problem.cluster.devices[1].capacity_bytes, nil
   for _, recompute in ipairs(one.recomputes or { one.strategy.recompute or 'none' }) do
-    local metrics = metrics_of(problem, util.merged(one.strategy, { recompute = recompute }), short)
+    local metrics = problem:evaluate(util.merged(one.strategy, { recompute = recompute }))
     found = { step_time_s = metrics.step_time_s, memory_bytes = metrics.peak_memory_bytes, recompute = recompute,
       basis = problem.cluster.basis }
     if metrics.peak_memory_bytes <= most then break end

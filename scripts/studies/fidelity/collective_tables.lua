@@ -10,15 +10,14 @@ local util = require 'trinity.base.util'
 
 local tables = {}
 
--- Systems: the GPUs of a domain of NVLink, its words.
-local systems = { a100_sxm = { 8, 'A100', 'NVSwitch, NVLink3 x12' }, h100_sxm = { 8, 'H100', 'NVSwitch, NVLink4 x18' },
-  h200_sxm = { 8, 'H200', 'NVSwitch, NVLink4 x18' }, b200_sxm = { 8, 'B200', 'NVSwitch, NVLink5 x18' },
-  b300_sxm = { 8, 'B300', 'NVSwitch, NVLink5 x18' }, gb200 = { 72, 'GB200', 'NVLink5 over the rack (domain 72)' },
-  gb300 = { 72, 'GB300', 'NVLink5 over the rack (domain 72)' } }
+-- Systems whose links are stated: GPUs on NVSwitches, and how many.
+local systems = { a100_sxm = 8, h100_sxm = 8, h200_sxm = 8, b200_sxm = 8, b300_sxm = 8, gb200 = 72, gb300 = 72 }
 
-local function row_of(run, of, collective, gpus, bytes, time_us)
-  return { run = run, system = ('%d of %d x %s'):format(gpus, of[1], of[2]), gpus = gpus, nodes = '1', inside = of[3],
-    between = '', collective = collective, bytes = bytes, time_us = ('%.10g'):format(time_us) }
+local function row_of(run, system, collective, gpus, bytes, time_us)
+  local domain = systems[system]
+  return { run = run, system = ('%d of %d x %s'):format(gpus, domain or 8, system:gsub('_sxm', ''):upper()),
+    gpus = gpus, nodes = '1', inside = domain and ('NVSwitch (domain %d)'):format(domain) or '', between = '',
+    collective = collective, bytes = bytes, time_us = ('%.10g'):format(time_us) }
 end
 
 --- Columns of the first line come twice, out of place and in place; the latter are taken.
@@ -30,7 +29,7 @@ local function of_vtrain(path)
     local lines = gpus and util.read_file(('%s/%s'):format(path, name)) or ''
     for bytes, in_place_ns in lines:gmatch '(%d+),%d+,%a+,[%d.]+,[%d.]+,([%d.]+),[%d.]+' do
       if math.frexp(bytes) == 0.5 then -- a power of two
-        rows[#rows + 1] = row_of('vtrain_a100', systems.a100_sxm, 'all_reduce', gpus, bytes, in_place_ns / 1e3)
+        rows[#rows + 1] = row_of('vtrain_a100', 'a100_sxm', 'all_reduce', gpus, bytes, in_place_ns / 1e3)
         rows[#rows].number = #rows
       end
     end
@@ -46,8 +45,8 @@ local function of_aiconfigurator(rows, path)
     return table.concat({ row.system, row.nccl, row.collective, row.gpus, row.bytes }, ' ')
   end), function(same)
     local row, times_us = same[1], util.map(same, function(one) return csv.number(path, one, 'time_us') end)
-    return row_of(('%s_nccl_%s'):format(row.system, row.nccl), systems[row.system] or { 8, row.system, '' },
-      row.collective, row.gpus, row.bytes, statistics.mean(times_us))
+    return row_of(('%s_nccl_%s'):format(row.system, row.nccl), row.system, row.collective, row.gpus, row.bytes,
+      statistics.mean(times_us))
   end)
 end
 

@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
+local system = require 'trinity.base.system'
 local util = require 'trinity.base.util'
 
 local fit = {}
@@ -10,26 +11,25 @@ local fit = {}
 local most_sweeps, least_move = 500, 1e-7
 
 --- Returns body(item) for every item of a list, in order: all of them, or those done before Ctrl-C; and whether it was
---- pressed. The second Ctrl-C ends the script. what: of the items ('rows'); early: the warning after Ctrl-C, with its
---- name, for others than predictions.
+--- pressed. what: of the items ('rows'); early: the warning after Ctrl-C, with its name, for others than predictions.
 function fit.each(items, what, body, early)
   local results, shown = {}, progress.new('fidelity', false)
-  core.begin_search()
-  local ok, why = pcall(function()
+  local stopped = system.stoppable(function(stop_requested)
     for i, item in ipairs(items) do
       shown:update { text = ('%d of %d %s'):format(i, #items, what) }
-      local found = body(item)
-      if core.stop_requested() then return end
+      local ok, found = pcall(body, item)
+      if stop_requested() then return end
+      if not ok then
+        shown:finish()
+        error(found, 0)
+      end
       results[i] = found
     end
   end)
-  local stopped = core.stop_requested()
-  core.end_search()
   shown:finish()
-  if not ok and not stopped then error(why, 0) end
   if stopped then
-    progress.warn(early and early:format(core.stop_name()) or ('stopped by %s: %d of %d %s are predicted; it cannot be '
-      .. 'resumed'):format(core.stop_name(), #results, #items, what))
+    progress.warn((early or ('stopped by %%s: %d of %d %s are predicted; it cannot be resumed'):format(#results, #items,
+      what)):format(core.stop_name()))
   end
   return results, stopped
 end

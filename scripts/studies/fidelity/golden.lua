@@ -84,10 +84,7 @@ end
 --- A row as a case (case.lua). CUBLAS_WORKSPACE_CONFIG of deterministic tests and of family moe is ":4096:8".
 local function case_of(row)
   local function whole(column, otherwise, least) return csv.whole(row.path, row, column, otherwise, least) end
-  if not machines[row.platform] then
-    csv.refuse(row.path, row, "column 'platform': unknown platform %s",
-      util.unknown(row.platform, util.sorted_keys(machines)))
-  end
+  local machine = csv.word(row.path, row, 'platform', util.sorted_keys(machines)) and machines[row.platform]
   local tensor, pipeline, context = whole('tp', 1), whole('pp', 1), whole('cp', 1)
   local inner = tensor * pipeline * context
   local data = whole('dp', math.max(1, math.floor(whole('gpus', inner) / inner)))
@@ -97,7 +94,7 @@ local function case_of(row)
       whole 'gpus')
   end
   local file = job.read(arguments_of(row, whole, context, data), { gpus = gpus })
-  local one = memory.case(file, machines[row.platform], true)
+  local one = memory.case(file, machine, true)
   local here = row.transformer_impl == 'local' and not row.case:find '_te_'
   return { model = 'decoder', model_options = one.options, cluster = one.cluster, strategy = one.strategy,
     runtime = util.merged(one.runtime, { transformer_engine = not here and one.runtime.transformer_engine,
@@ -145,11 +142,10 @@ function golden.predicted(options)
           resting = csv.number(options.rows, line, 'mem_allocated_bytes') } }
     end
   end
-  local list = parallel_map(rows, function(row)
+  return parallel_map(rows, function(row)
     local found, why = csv.attempt(function() return predict(case_of(row.line)) end)
-    return { found = found, refused = why }
-  end, { quiet = true })
-  return util.map(rows, function(row, i) return util.merged(row, list[i]) end), others
+    return util.merged(row, { found = found, refused = why })
+  end, { quiet = true }), others
 end
 
 local refused_off = -0.5 -- what a refused row counts as
@@ -168,15 +164,16 @@ function golden.groups(rows)
   return errors.grouped(list)
 end
 
+--- A row for --json.
+local function told(row)
+  local found, measured = row.found or {}, row.measured
+  return { row = row.id, peak_bytes = found.peak, resting_bytes = found.resting, owners = found.owners,
+    measured_peak_bytes = measured.peak, measured_resting_bytes = measured.resting, refused = row.refused }
+end
+
 function golden.run(options)
   local rows, others = golden.predicted(options)
-  if options.json then
-    return print(json.encode { rows = util.map(rows, function(row)
-      local found = row.found or {}
-      return { row = row.id, peak_bytes = found.peak, resting_bytes = found.resting, owners = found.owners,
-        measured_peak_bytes = row.measured.peak, measured_resting_bytes = row.measured.resting, refused = row.refused }
-    end) })
-  end
+  if options.json then return print(json.encode { rows = util.map(rows, told) }) end
   print(text.format_table({ 'test', 'peak', 'predicted', 'off', 'resting', 'predicted', 'off' },
     util.map(rows, function(row)
       local function cells(what)

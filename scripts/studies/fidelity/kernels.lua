@@ -87,8 +87,7 @@ end
 --- between nodes it takes half as long as combination, and 16 bits would exceed the rate of the network adapters.
 local function exchanges(path)
   local found, clusters = {}, {}
-  for _, row in ipairs(csv.read(path, 'system', 'mode', 'ep', 'hidden', 'tokens_per_gpu', 'top_k', 'experts',
-    'sms')) do
+  for _, row in ipairs(csv.read(path, 'system', 'mode', 'ep', 'hidden', 'tokens_per_gpu', 'top_k', 'experts', 'sms')) do
     local function whole(column) return csv.whole(path, row, column) end
     local system, ep = systems[row.system], whole 'ep'
     if system and system[2] and row.mode == 'normal' and (row.sms == '20' or row.sms == '24') then
@@ -131,10 +130,11 @@ local function summaries(rows)
     local median = ratios[math.floor((#ratios + 1) / 2)]
     table.sort(group, util.by 'order')
     for _, same in ipairs(util.grouped(group, function(row) return row.class end)) do
-      local s = statistics.summary(util.map(same, function(row) return ratio(row) - 1 end))
-      local scaled = statistics.summary(util.map(same, function(row) return (1 + (ratio(row) - 1)) / median - 1 end))
-      list[#list + 1] = { group = group.name, class = same.name, order = same[1].order, rows = #same, mean = s.mean,
-        signed = s.signed, worst = s.worst, form = scaled.mean }
+      local function errors_by(factor) -- mean, signed and worst
+        return statistics.summary(util.map(same, function(row) return (1 + (ratio(row) - 1)) / factor - 1 end))
+      end
+      list[#list + 1] = util.merged(util.picked(errors_by(1), { 'mean', 'signed', 'worst' }), { group = group.name,
+        class = same.name, order = same[1].order, rows = #same, form = errors_by(median).mean })
     end
   end
   return list

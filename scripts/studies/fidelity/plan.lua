@@ -4,6 +4,7 @@
 
 local case = require 'studies.fidelity.case'
 local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local fit = require 'studies.fidelity.fit'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
@@ -27,18 +28,14 @@ local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages'
   'context', 'sequence_parallel' }
 
 --- Dense rows of a table that state their plan, in its order; not those whose note says that the source does not, and
---- that a recipe was assumed. `states_virtual`: whether model chunks of a GPU are stated, too.
+--- that a recipe was assumed.
 function plan.rows(path)
-  local list, lines, translate = {}, published_row.lines(path, { 'id', unpack(stated) })
-  for i, line in ipairs(lines) do
-    local row = translate(line, i) or { tp = '' }
-    local whole = tonumber(row.experts or '') == nil and not (row.note or ''):find('does not state', 1, true)
-    for _, column in ipairs(stated) do whole = whole and row[column] ~= '' end
-    if whole then
-      list[#list + 1] = util.merged(published_row.read(path, row), { states_virtual = (row.vpp or '') ~= '' })
-    end
-  end
-  return list
+  return util.filtered(csv.accepted(published_row.all(path)), function(row)
+    local assumed = (row.said 'note' or ''):find('does not state', 1, true)
+    return row.network.experts == 0 and not assumed and not util.find(stated, function(column)
+      return not row.said(column)
+    end)
+  end)
 end
 
 --- Level of sharding: FSDP's gathers of every layer are not combined with a pipeline.
@@ -113,7 +110,7 @@ end
 --- Model chunks per GPU that a row may have had: the stated number, else all that its framework supports.
 local function chunks_of(row)
   local p, list = row.plan, { row.plan.virtual }
-  if row.states_virtual or p.pipeline == 1 or p.torchtitan then return list end
+  if row.said 'vpp' or p.pipeline == 1 or p.torchtitan then return list end
   for v = 1, math.floor(row.network.layers / p.pipeline) do
     local fills = v == 1 or p.micro_batches % p.pipeline == 0
     if v ~= p.virtual and fills and runs_chunks(row, p.pipeline, v) then list[#list + 1] = v end
@@ -175,7 +172,7 @@ end
 --- All rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.
 local function published(options)
   local same = util.grouped(plan.rows(options.rows), function(row)
-    return json.encode { row.case, row.tokens } .. tostring(row.states_virtual)
+    return row.configuration .. tostring(row.said 'vpp' ~= false)
   end)
   local list = fit.each_piece(same, core.threads(), 'configurations', function(piece)
     return parallel_map(piece, function(rows) return compare(rows[1], options) end, { quiet = true })

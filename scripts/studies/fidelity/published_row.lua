@@ -5,6 +5,7 @@
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
+local json = require 'trinity.base.json'
 local nodes = require 'trinity.cluster.nodes'
 local runtimes = require 'trinity.cluster.runtimes'
 local tables = require 'studies.fidelity.tables'
@@ -262,10 +263,10 @@ local function group_of(row, m, kind)
   return row.gpu .. ', dense' .. (contains(row, 'source', 'mlperf') and ', MLPerf' or cloud and ', DGX Cloud' or width)
 end
 
---- A row as read: { id, place, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
---- plan, network, case }. left_out: the key of rows that a fit leaves out together: a network on a kind of GPU, however
+--- A row as read: { id, place, kind, group, from, left_out, tokens, gpus, measured, assumed, plan, network, case, said
+--- (what its column says, or false) }. left_out: the key of rows that a fit leaves out together: a network on a kind of GPU, however
 --- its name is written.
-function published_row.read(path, row)
+local function read(path, row)
   row.path = path
   local assumed = {}
   local function assume(message, ...) assumed[#assumed + 1] = message:format(...) end
@@ -280,34 +281,28 @@ function published_row.read(path, row)
   if plan.context > 1 then assume('messages of a ring of %d parts are hidden by attention', plan.context) end
   local _, gpu = nodes.find(machines[row.gpu])
   local said = case_of(row, m, plan, kind, assume)
-  local gradients = said.model_options.gradient_dtype
+  local gradients, tokens = said.model_options.gradient_dtype, whole(row, 'global_batch') * whole(row, 'sequence')
   if gradients ~= 'float32' then assume('gradients are reduced in %s', gradients) end
   return { id = row.id, place = csv.place(path, row), kind = gpu, group = group_of(row, m, kind),
     from = filled(row, 'submitter') and row.submitter or row.source,
     left_out = ('%s %s'):format(gpu, (row.model or ''):upper():gsub('%-3%.1', '3.1')), network = m, plan = plan,
-    assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
+    assumed = assumed, tokens = tokens, said = function(column) return filled(row, column) and row[column] end,
+    configuration = json.encode { said, tokens }, title = ('row %s: %s'):format(row.id, row.model or ''),
     gpus = plan.gpus, measured = measured_of(row, m, plan), case = said, runtimes = case.runtimes(said),
-    cluster_of = function(gpus) return nodes.job(machines[row.gpu], gpus) end,
     recompute = plan.recompute, network_name = row.model or '', gpus_text = ('%d %s'):format(plan.gpus, row.gpu),
     plan_text = ('%s t%d p%dx%d d%d c%d e%d b%d'):format(kind, plan.tensor, plan.pipeline, plan.virtual, plan.data,
       plan.context, plan.expert, plan.micro_batch) }
 end
 
---- The lines of a table and how each becomes a row: a function that returns it, or nil and why there is none. columns:
---- of a table that is not another's.
-function published_row.lines(path, columns)
-  local lines = csv.read(path)
-  local translate = lines[1] and tables.translation(lines[1])
-  if not translate then csv.check(path, unpack(columns)) end
-  return lines, translate or function(line) return line end
-end
-
 --- All rows of a table, in its order; one that is refused is { id, refused }, with the sentence.
 function published_row.all(path)
-  local lines, translate = published_row.lines(path, needed)
+  local lines = csv.read(path)
+  local translate = lines[1] and tables.translation(lines[1])
+  if not translate then csv.check(path, unpack(needed)) end
   return csv.attempted(lines, function(line, i)
-    local row, why = translate(line, i)
-    return published_row.read(path, row or csv.refuse(path, line, '%s', why))
+    local row, why = line, nil
+    if translate then row, why = translate(line, i) end
+    return read(path, row or csv.refuse(path, line, '%s', why))
   end)
 end
 

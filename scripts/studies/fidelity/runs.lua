@@ -2,7 +2,7 @@
 --
 --   name, help, quantity             words for messages
 --   read(options)                    rows: { id, place, kind, group, left_out, measured, refused, assumed }
---   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
+--   prediction(row, values)          { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
 --   json                             what --json prints of a row and its prediction, in a list called `list`
 --   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
 --   assumptions                      what rows leave open; row.title: of the script of its case
@@ -32,16 +32,16 @@ local function configuration_of(row) return row.configuration or row end
 
 --- Predictions of rows over worker processes, once per configuration; in their order. keep: a row that cannot be
 --- predicted becomes { refused }, with the sentence; else it is an error.
-local function predict(rows, values, short, keep)
+local function predict(rows, values, keep)
   local of, groups = {}, util.grouped(rows, configuration_of)
   local found = parallel_map(groups, function(same)
     local row = same[1]
-    local prediction, why = csv.attempt(row.source.prediction, row, values, short)
+    local prediction, why = csv.attempt(row.source.prediction, row, values)
     if prediction then return prediction end
     why = why:gsub('^problem:strategy: ', '')
     why = row.place and not why:find(row.place, 1, true) and ('%s: %s'):format(row.place, why) or why
     return keep and { refused = why } or util.fail('%s', why)
-  end, { quiet = not short })
+  end, { quiet = keep })
   for i, same in ipairs(groups) do
     for _, row in ipairs(same) do of[row] = found[i] end
   end
@@ -61,7 +61,7 @@ local function with(rows, field) return util.filtered(rows, function(row) return
 local function profiled(rows, values, parameters)
   local entries, of, alike = {}, {}, {}
   for _, same in ipairs(util.grouped(rows, configuration_of)) do alike[same.name] = #same end
-  for i, prediction in ipairs(predict(rows, values, true)) do
+  for i, prediction in ipairs(predict(rows, values)) do
     local row = rows[i]
     of[row] = util.map(logs_of(row, prediction), function(log)
       return { row = row, log = log, slopes = {}, weight = 1 / math.sqrt(alike[configuration_of(row)]) }
@@ -71,7 +71,7 @@ local function profiled(rows, values, parameters)
   for _, one in ipairs(parameters) do
     local own = util.filtered(rows, function(row) return fitted.holds(row, one) end)
     local there = fitted.with(values, one, fitted.value(values, one) * math.exp(step))
-    for i, prediction in ipairs(predict(own, there, true)) do
+    for i, prediction in ipairs(predict(own, there)) do
       for k, log in ipairs(logs_of(own[i], prediction)) do
         local entry = of[own[i]][k]
         entry.slopes[one.id] = (log - entry.log) / step
@@ -188,7 +188,7 @@ local function cross_validate(source, rows, options)
       local left = util.find(own, function(row) return fitted.holds(row, one) end)
       if left and not serves then start = fitted.with(start, one, one.start) end
     end
-    for i, one in ipairs(predict(own, moved_along(others, start, parameters), true)) do own[i].prediction = one end
+    for i, one in ipairs(predict(own, moved_along(others, start, parameters))) do own[i].prediction = one end
   end)
   local reached = with(used, 'prediction')
   run:result(source.name, { left_out = util.map(reached, function(row)
@@ -197,7 +197,7 @@ local function cross_validate(source, rows, options)
   if options.save ~= '' then
     local refitted = served(reached, true)
     fitted.save(options.save, values, source.name, refitted, true,
-      errors.recorded(groups_of(refitted, predict(refitted, nil, true)), groups_of(refitted)))
+      errors.recorded(groups_of(refitted, predict(refitted)), groups_of(refitted)))
   end
   print_rows(source, reached)
   print ''
@@ -218,7 +218,7 @@ local function show(source, all, options)
   local rows, choice = util.filtered(all, function(row) return not row.refused end), constants.read(options.constants)
   local values = choice.sources and fitted.values(choice) or nil
   local prediction = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
-    return predict(piece, values, false, true)
+    return predict(piece, values, true)
   end)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
   local reached = util.filtered(all, function(row) return row.refused or row.prediction end)

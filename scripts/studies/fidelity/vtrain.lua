@@ -142,12 +142,12 @@ function vtrain.read(options)
   end)
 end
 
-function vtrain.prediction(row, values, short)
+function vtrain.prediction(row, values)
   local one = row.case
   if values and row.family then
     one = util.merged(one, { cluster = measured_cluster(row.gpus, values.sources.vtrain.cluster) })
   end
-  local found = case.evaluate(one, values, short)
+  local found = case.evaluate(one, values)
   return { predicted = found.step_time_s, recompute = found.recompute }
 end
 

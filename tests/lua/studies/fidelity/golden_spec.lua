@@ -80,7 +80,7 @@ describe("tests of Megatron-LM", function()
       { family = 't5' })
     local said = trinity_says(("study fidelity golden --quiet --run none --rows '%s'"):format(path), 0)
     expect(said):matches 'dp 4 x tp 1 x pp 1 x cp 1 is not 8 GPUs'
-    expect(said):matches "column 'platform': unknown platform 'dgx_x'"
+    expect(said):matches "column 'platform': expected dgx_a100, .* or dgxh100_dgxc, got string 'dgx_x'"
     expect(said):matches "recomputed module 'moes'"
     expect(said):matches 'gpt, peak +3 +50.0 %%'
   end)
