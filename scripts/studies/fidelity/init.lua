@@ -14,7 +14,7 @@ local util = require 'trinity.base.util'
 local fidelity = {}
 
 --- Names of the comparisons, in the order of the help.
-fidelity.names = { 'kernels', 'moe_layer', 'collectives', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
+fidelity.names = { 'kernels', 'collectives', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
 
 local declared = {
   rows = { default = '', help = 'table of measurements, or of what is asked (CSV; of collectives, also a folder of '
@@ -26,7 +26,6 @@ local declared = {
   data = { default = '', help = 'folder of profiles, sizes and bandwidths' },
   exchanges = { default = '', help = 'table of all-to-alls of experts (CSV)' },
   every = { default = 8, min = 1, help = 'takes one row of matmuls in this number' },
-  matmuls = { default = '', help = 'table of matmuls that gives their rates (CSV)' },
   whole = { default = false, help = 'searches all dimensions; else those that rows state, all others as published' },
   tasks = { default = 20000000, integer = true, min = 1,
     help = 'operators that one simulation runs at most, in all micro-batches: larger rows are not predicted' },

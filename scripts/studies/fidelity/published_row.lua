@@ -122,8 +122,8 @@ local function check_plan(row, m, plan)
   expect(row, plan.pipeline <= m.layers, "column 'pp': expected at most %d (layers), got %d", m.layers, plan.pipeline)
   expect(row, m.heads % plan.tensor == 0, "column 'tp': expected a divisor of %d (heads), got %d", m.heads,
     plan.tensor)
-  expect(row, m.experts == 0 or m.top_k <= m.experts, "column 'experts_per_token': expected at most %d (experts), got %d",
-    m.experts, m.top_k)
+  expect(row, m.experts == 0 or m.top_k <= m.experts,
+    "column 'experts_per_token': expected at most %d (experts), got %d", m.experts, m.top_k)
 end
 
 local function read_plan(row, m, assume)
@@ -264,13 +264,14 @@ local function group_of(row, m, kind)
 end
 
 --- A row as read: { id, place, kind, group, from, left_out, tokens, gpus, measured, assumed, plan, network, case, said
---- (what its column says, or false) }. left_out: the key of rows that a fit leaves out together: a network on a kind of GPU, however
---- its name is written.
+--- (what its column says, or false) }. left_out: the key of rows that a fit leaves out together: a network on a kind of
+--- GPU, however its name is written.
 local function read(path, row)
   row.path = path
   local assumed = {}
   local function assume(message, ...) assumed[#assumed + 1] = message:format(...) end
-  expect(row, machines[row.gpu], "column 'gpu': unknown GPU %s", util.unknown(row.gpu or '', util.sorted_keys(machines)))
+  expect(row, machines[row.gpu], "column 'gpu': unknown GPU %s",
+    util.unknown(row.gpu or '', util.sorted_keys(machines)))
   local kind = arithmetic(row)
   if filled(row, 'doubt') then assume('%s', row.doubt) end
   local m = read_network(row, assume)

@@ -1,4 +1,4 @@
--- Comparisons with measured runs: predictions, the fit of constants, cross-validation, tables. A source is a module with
+-- Comparisons with measured runs: predictions, fits of constants, cross-validation, tables. A source is a module with
 --
 --   name, help, quantity             words for messages
 --   read(options)                    rows: { id, place, kind, group, left_out, measured, refused, assumed }
@@ -91,8 +91,7 @@ local function moved_along(entries, values, parameters)
   return values
 end
 
---- Measured rows whose group has the words of option `only` in its name, in order. Raises an error that names the groups
---- if there are none.
+--- Rows whose group has `words` in its name, in order. Raises an error that names the groups if there are none.
 local function chosen(rows, words)
   local found = util.filtered(rows, function(row) return row.group:find(words, 1, true) end)
   if #rows > 0 and #found == 0 then

@@ -129,8 +129,8 @@ function sailor.plan(path, given, info)
   for s in ipairs(plan.stages) do
     local groups = pipeline.tmp_per_stage[s] or {}
     if #groups ~= plan.replicas then
-      util.fail('%s: stage %d: expected the replicas of the first stage, got %d where the first has %d', path, s, #groups,
-        plan.replicas)
+      util.fail('%s: stage %d: expected the replicas of the first stage, got %d where the first has %d', path, s,
+        #groups, plan.replicas)
     end
     plan.groups[s] = util.map(groups, function(group)
       local gpu, _, zone = unpack(group[1][1])

@@ -24,7 +24,7 @@ describe('results of fidelity', function()
     return output_of(("cd '%s' && '%s' study fidelity errors"):format(root, program))
   end, 'scripts/studies/fidelity/results/errors.txt')
   all_only()
-  for _, words in ipairs { 'kernels', 'collectives', 'golden', 'moe_layer', 'plan', 'published', 'sailor', 'vtrain',
+  for _, words in ipairs { 'kernels', 'collectives', 'golden', 'plan', 'published', 'sailor', 'vtrain',
     'published --rows scripts/studies/fidelity/recipes.csv' } do
     local name = words:match '(%l+)%.csv$' or words
     local path = ('scripts/studies/fidelity/results/%s.txt'):format(name)

@@ -156,7 +156,6 @@ local parts = {
 }
 local brief = { ['study fidelity collectives'] = 'formulas; fitted by the code of vtrain',
   ['study fidelity golden'] = 'a row takes milliseconds', ['study fidelity kernels'] = 'formulas',
-  ['study fidelity moe_layer'] = 'three layers',
   ['study fidelity sailor'] = 'a plan takes milliseconds; fitted by the code of vtrain' }
 
 it('every part of a command is in the table', function()
