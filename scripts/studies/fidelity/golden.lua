@@ -4,6 +4,7 @@
 -- PyTorch's allocator has given out on the last rank.
 
 local case = require 'studies.fidelity.case'
+local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
 local job = require 'trinity.job'
@@ -26,26 +27,8 @@ local machines = { dgx_a100 = 'dgx_a100_80gb', dgx_h100 = 'dgx_h100', dgxh100_dg
 local families = util.set 'gpt moe mixtral'
 local least_hidden = 1024 -- networks of less measure logits and the framework
 
--- Arguments by column: of numbers, of words, and of flags that are 1; and by a word of the test's name.
-local numbers = { tp = 'tensor-model-parallel-size', pp = 'pipeline-model-parallel-size',
-  vpp = 'num-virtual-stages-per-pipeline-rank', ep = 'expert-model-parallel-size',
-  etp = 'expert-tensor-parallel-size', micro_batch = 'micro-batch-size', layers = 'num-layers',
-  hidden = 'hidden-size', ffn = 'ffn-hidden-size', heads = 'num-attention-heads', kv_groups = 'num-query-groups',
-  kv_channels = 'kv-channels', experts = 'num-experts', top_k = 'moe-router-topk', moe_ffn = 'moe-ffn-hidden-size',
-  shared_ffn = 'moe-shared-expert-intermediate-size', mtp_layers = 'mtp-num-layers', vocab = 'vocab-size',
-  layers_first = 'decoder-first-pipeline-num-layers', layers_last = 'decoder-last-pipeline-num-layers' }
-local words = { moe_layer_freq = 'moe-layer-freq', transformer_impl = 'transformer-impl',
-  attention_backend = 'attention-backend', pipeline_layout = 'pipeline-model-parallel-layout',
-  tokenizer = 'tokenizer-type', fp8 = 'fp8-format hybrid --fp8-recipe' }
-local flags = { mla = 'multi-latent-attention --kv-lora-rank 512 --q-lora-rank 1536 --position-embedding-type rope',
-  swiglu = 'swiglu --normalization RMSNorm --disable-bias-linear', sequence_parallel = 'sequence-parallel',
-  distributed_optimizer = 'use-distributed-optimizer', account_loss = 'account-for-loss-in-pipeline-split',
-  account_embedding = 'account-for-embedding-in-pipeline-split' }
-local named = { rope = 'position-embedding-type rope', qk_layernorm = 'qk-layernorm', tp_overlap = 'tp-comm-overlap',
-  disable_bias = 'disable-bias-linear', cross_entropy_loss_fusion = 'cross-entropy-loss-fusion',
-  defer_embedding_wgrad = 'defer-embedding-wgrad-compute',
-  offloading = 'fine-grained-activation-offloading --offload-modules core_attn',
-  multi_dist_optimizer_instances = 'num-distributed-optimizer-instances 2' }
+-- Arguments by column, of whole numbers, words, and flags that are 1; and by a word of the test's name.
+local arguments = csv.read(core.home .. '/scripts/studies/fidelity/golden_arguments.csv', 'column', 'kind', 'argument')
 
 --- The arguments of a row. Parts of a sequence are more replicas of shorter ones: a GPU holds as much. Tests with one
 --- expert a token are of before grouped matmuls, but for two whose configuration states --moe-grouped-gemm.
@@ -55,12 +38,14 @@ local function arguments_of(row, whole, context, data)
     for word in ('--' .. line):gmatch '%S+' do list[#list + 1] = word end
     list[#list + 1] = value
   end
-  for column, name in util.sorted_pairs(numbers) do
-    if (row[column] or '') ~= '' then add(name, ('%d'):format(whole(column, nil, 0))) end
+  for _, one in ipairs(arguments) do
+    local cell = row[one.column] or ''
+    if one.kind == 'whole' and cell ~= '' then add(one.argument, ('%d'):format(whole(one.column, nil, 0)))
+    elseif one.kind == 'word' and cell ~= '' then add(one.argument, cell)
+    elseif one.kind == 'flag' and cell == '1' or one.kind == 'test' and row.case:find(one.column, 1, true) then
+      add(one.argument)
+    end
   end
-  for column, name in util.sorted_pairs(words) do if (row[column] or '') ~= '' then add(name, row[column]) end end
-  for column, line in util.sorted_pairs(flags) do if row[column] == '1' then add(line) end end
-  for word, line in util.sorted_pairs(named) do if row.case:find(word, 1, true) then add(line) end end
   add('seq-length', ('%d'):format(whole 'sequence' / context))
   add('max-position-embeddings', row.sequence)
   add('global-batch-size', ('%d'):format(whole('global_batch', data * whole 'micro_batch') * context))
