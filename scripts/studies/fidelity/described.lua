@@ -4,24 +4,17 @@
 -- Line rates are the data sheets'; what of them is reached is collective_constants.lua's.
 
 local collective_constants = require 'trinity.cluster.collective_constants'
+local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
 local systems = {}
 
--- Words for GPUs in `system`, longest first: kind of device, NVLink generation, links and GB/s of one where it is not
--- the generation's, GB/s of an xGMI link.
-local gpus = {
-  { 'RTX 2080 Ti', 'rtx2080ti', 2, 2 }, { 'RTX 3090', 'rtx3090', 3, 4, 14.0625e9 },
-  { 'A6000', 'a6000', 3, 4, 14.0625e9 }, { 'A40', 'a40', 3, 4, 14.0625e9 },
-  { 'P100', 'p100_sxm2', 1, 4 }, { 'V100', 'v100', 2, 6 }, { 'A100', 'a100_80gb', 3, 12 },
-  { 'GH200', 'gh200', 4, 18 }, { 'H100', 'h100', 4, 18 }, { 'H200', 'h200', 4, 18 }, { 'H800', 'h800', 4, 8 },
-  { 'A800', 'a800', 3, 8 }, { 'GB200', 'gb200', 5, 18 }, { 'GB300', 'gb300', 5, 18 },
-  { 'B200', 'b200', 5, 18 }, { 'B300', 'b300', 5, 18 }, { 'MI300', 'mi300x', xgmi = 64e9 },
-  { 'MI325', 'mi325x', xgmi = 64e9 }, { 'MI350', 'mi350x', xgmi = 76.8e9 }, { 'MI355', 'mi355x', xgmi = 76.8e9 },
-  { 'MI250', 'mi250x', xgmi = 50e9 },
-}
+-- GPUs by words in `system`, longest first: kind of device, NVLink generation, links and bytes/s of one where it is not
+-- the generation's, bytes/s of an xGMI link.
+local gpus = csv.read(core.home .. '/scripts/studies/fidelity/gpus.csv', 'word', 'device', 'nvlink', 'links')
 
 -- Bytes/s of one NVLink, one direction, by generation, and of a PCIe 3 x16 slot (each generation doubles it).
 local nvlink_bytes_per_s = { 20e9, 25e9, 25e9, 25e9, 50e9 }
@@ -38,10 +31,11 @@ end
 --- How GPUs of a node are joined: layout, line rate of a GPU's links together and of one pair's, constants' names.
 --- nil and a reason where the words do not say.
 local function fabric_of(words, gpu, whole)
-  local generation = tonumber(words:match 'NVLink ?(%d)') or has(words, 'nvswitch', 'nvlink') and gpu[3]
+  local own = tonumber(gpu.nvlink)
+  local generation = tonumber(words:match 'NVLink ?(%d)') or has(words, 'nvswitch', 'nvlink') and own
   if generation then
-    local links = tonumber(words:match 'NVLink ?%d? x(%d+)') or gpu[4]
-    local link = generation == gpu[3] and gpu[5] or nvlink_bytes_per_s[generation]
+    local links = tonumber(words:match 'NVLink ?%d? x(%d+)' or gpu.links)
+    local link = generation == own and tonumber(gpu.link_bytes_per_s) or nvlink_bytes_per_s[generation]
     if not links or not link then return nil, 'the number of NVLinks is not stated' end
     local mesh = has(words, 'mesh', 'all to all', 'bridge', 'direct') and not has(words, 'switch')
     local named = ('nvlink%d'):format(math.max(2, generation))
@@ -50,12 +44,12 @@ local function fabric_of(words, gpu, whole)
       pair = links * link / math.max(1, whole - 1) }
   end
   if has(words, 'xgmi', 'infinity fabric') then
-    if not gpu.xgmi then return nil, 'the rate of an xGMI link is not stated' end
-    return { layout = 'mesh', pair = gpu.xgmi, share = 'xgmi_share', latency = 'xgmi_s' }
+    local pair = tonumber(gpu.xgmi_bytes_per_s)
+    if not pair then return nil, 'the rate of an xGMI link is not stated' end
+    return { layout = 'mesh', pair = pair, share = 'xgmi_share', latency = 'xgmi_s' }
   end
-  local pcie = tonumber(words:match 'PCIe ?%a* ?(%d)')
+  local pcie, lanes = tonumber(words:match 'PCIe ?%a* ?(%d)'), tonumber(words:match 'x(%d+)') or 16
   if not pcie then return nil, words == '' and 'links inside are not stated' or 'unknown links inside: ' .. words end
-  local lanes = tonumber(words:match 'x(%d+)') or 16
   return { layout = has(words, 'host memory', 'no peer') and 'host' or 'pcie', latency = 'pcie_s', share = 'host_share',
     rate = pcie3_bytes_per_s * 2 ^ (pcie - 3) * lanes / 16 }
 end
@@ -77,49 +71,40 @@ end
 --- in_network; nil and a reason where the widths of its links are not stated.
 function systems.describe(row)
   local count, nodes, why = tonumber(row.gpus), tonumber(row.nodes), nil
-  local domain = tonumber(row.inside:match 'domain (%d+)') or count / nodes
-  local a_node = math.min(domain, count)
+  local a_node = math.min(tonumber(row.inside:match 'domain (%d+)') or count / nodes, count)
   if count % a_node ~= 0 then return nil, ('%d GPUs do not fill domains of %g'):format(count, a_node) end
-  local gpu = util.find(gpus, function(one) return row.system:find(one[1], 1, true) end) or {}
-  local found = { gpus = count, nodes = count / a_node, device = devices.find(gpu[2] or '') and gpu[2] or nil,
+  local gpu = util.find(gpus, function(one) return row.system:find(one.word, 1, true) end) or {}
+  local found = { gpus = count, nodes = count / a_node, device = devices.find(gpu.device or '') and gpu.device or nil,
     in_network = has(row.between, 'sharp on') or has(row.algorithm, 'sharp', 'collnet') }
   if a_node > 1 then
     found.fabric, why = fabric_of(row.inside, gpu, tonumber(row.system:match '%d+ of (%d+) x') or a_node)
   end
   if found.nodes > 1 and not why then found.network, why = network_of(row.between, a_node) end
-  if why then return nil, why end
-  return found
+  return not why and found or nil, why
 end
 
 -- NVLinks between GPUs in the order of a ring of double bundles (models/clusters/dgx1_v100.lua).
 local cube = { { 1, 4, 1 }, { 1, 3, 1 }, { 1, 2, 2 }, { 1, 8, 2 }, { 4, 3, 2 }, { 4, 2, 1 }, { 4, 5, 2 }, { 3, 2, 2 },
   { 3, 6, 2 }, { 2, 7, 1 }, { 8, 5, 1 }, { 8, 6, 1 }, { 8, 7, 2 }, { 5, 6, 2 }, { 5, 7, 1 }, { 6, 7, 2 } }
 
-local layouts = {}
-
-function layouts.switch(net, name, members, fabric, wire)
-  net:link(members, name .. '/switch', wire(fabric.rate, 0.5))
-end
-
-function layouts.mesh(net, _, members, fabric, wire) net:mesh(members, wire(fabric.pair, 1)) end
-
-function layouts.cube_mesh(net, name, members, fabric, wire)
+--- Joins the GPUs of a node. Over PCIe peers reach each other through the switch, at the rate that NCCL reckons with;
+--- without peers every byte goes into host memory and out of it, and both ways share the slot.
+local function add_fabric(net, name, members, fabric, constants)
+  local layout, switch = fabric.layout, name .. '/switch'
+  local function wire(rate, part)
+    return { bandwidth_bytes_per_s = rate * constants[fabric.share], latency_s = constants[fabric.latency] * part }
+  end
+  if layout == 'mesh' then return net:mesh(members, wire(fabric.pair, 1)) end
+  if layout ~= 'cube_mesh' then
+    local slot_share = topology.wire('pcie3_x16').bandwidth_bytes_per_s / pcie3_bytes_per_s
+    return net:link(members, switch, util.merged(wire(fabric.rate, 0.5), { duplex = layout == 'host' and 'half' or nil,
+      bandwidth_bytes_per_s = layout == 'pcie' and fabric.rate * slot_share or nil }))
+  end
   for _, bundle in ipairs(cube) do
     local a, b = members[bundle[1]], members[bundle[2]]
     if a and b then net:link(a, b, wire(fabric.link * bundle[3], 1)) end
   end
-  net:link(members, name .. '/pcie', 'pcie3_x16')
-end
-
---- Peers reach each other through the switch, at the rate that NCCL reckons with.
-function layouts.pcie(net, name, members, fabric, wire)
-  net:link(members, name .. '/switch', util.merged(wire(fabric.rate, 0.5), { bandwidth_bytes_per_s = fabric.rate
-    * topology.wire('pcie3_x16').bandwidth_bytes_per_s / pcie3_bytes_per_s }))
-end
-
---- Without peers every byte goes into host memory and out of it, and both ways share the slot.
-function layouts.host(net, name, members, fabric, wire)
-  net:link(members, name .. '/memory', util.merged(wire(fabric.rate, 0.5), { duplex = 'half' }))
+  net:link(members, switch, 'pcie3_x16')
 end
 
 --- Divides the NICs equally among the GPUs where they divide; otherwise all GPUs share all NICs.
@@ -147,11 +132,7 @@ function systems.cluster(found, constants)
   for m = 0, found.nodes - 1 do
     local name = 'n' .. m
     local members = net:devices(name, found.gpus / found.nodes, found.device or 'gpu')
-    if fabric.layout then
-      layouts[fabric.layout](net, name, members, fabric, function(rate, part)
-        return { bandwidth_bytes_per_s = rate * constants[fabric.share], latency_s = constants[fabric.latency] * part }
-      end)
-    end
+    if fabric.layout then add_fabric(net, name, members, fabric, constants) end
     if found.network then add_network(net, name, members, found.network, constants) end
   end
   local memory = found.device and devices.find(found.device).memory_bandwidth_bytes_per_s or 0
