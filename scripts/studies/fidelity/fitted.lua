@@ -4,6 +4,7 @@
 
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local kept = require 'trinity.cluster.calibrated'
 local lua_text = require 'studies.fidelity.lua_text'
@@ -12,6 +13,16 @@ local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
 local fitted = {}
+
+--- Constants that predictions of a source have in addition: { unit, start, least, most, spread, meaning } by name.
+function fitted.priors(source)
+  local found = {}
+  for _, row in ipairs(csv.read(core.home .. '/scripts/studies/fidelity/priors.csv', 'source', 'name')) do
+    for _, name in ipairs { 'start', 'least', 'most', 'spread' } do row[name] = tonumber(row[name]) end
+    if row.source == source then found[row.name] = util.picked(row, util.words 'unit start least most spread meaning') end
+  end
+  return found
+end
 
 local fits
 

@@ -133,16 +133,16 @@ function golden.predicted(options)
   end, { quiet = true }), others
 end
 
-local refused_off = -0.5 -- what a refused row counts as
+--- How far a prediction is off; a refused row counts as 50 %.
+local function off(row, what) return row.found and row.found[what] / row.measured[what] - 1 or -0.5 end
 
 --- Errors of peak and resting bytes by family, of all rows, and of wide networks alone.
 function golden.groups(rows)
   local list = {}
   for _, row in ipairs(rows) do
-    for _, what in ipairs { 'peak', 'resting' } do
-      local off = row.found and row.found[what] / row.measured[what] - 1 or refused_off
-      for _, name in ipairs { row.family, 'all', row.hidden >= least_hidden and 'hidden 1024 and more' or nil } do
-        list[#list + 1] = { ('%s, %s'):format(name, what), off }
+    for _, name in ipairs { row.family, 'all', row.hidden >= least_hidden and 'hidden 1024 and more' or nil } do
+      for _, what in ipairs { 'peak', 'resting' } do
+        list[#list + 1] = { ('%s, %s'):format(name, what), off(row, what) }
       end
     end
   end
@@ -156,16 +156,16 @@ local function told(row)
     measured_peak_bytes = measured.peak, measured_resting_bytes = measured.resting, refused = row.refused }
 end
 
+local function cells(row, what)
+  local found = row.found and ('%.3f'):format(row.found[what] / 1e9)
+  return { ('%.3f'):format(row.measured[what] / 1e9), found or 'refused', found and errors.signed(off(row, what)) or '' }
+end
+
 function golden.run(options)
   local rows, others = golden.predicted(options)
   if options.json then return print(json.encode { rows = util.map(rows, told) }) end
   print(text.format_table({ 'test', 'peak', 'predicted', 'off', 'resting', 'predicted', 'off' },
-    util.map(rows, function(row)
-      local function cells(what)
-        return errors.cells('%.3f', row.measured[what] / 1e9, row.found and row.found[what] / 1e9)
-      end
-      return util.joined({ row.id }, cells 'peak', cells 'resting')
-    end)))
+    util.map(rows, function(row) return util.joined({ row.id }, cells(row, 'peak'), cells(row, 'resting')) end)))
   print 'GB that PyTorch has allocated on the last rank; a refused row counts as 50 % off'
   if others > 0 then
     print(('%d rows are not compared: their family is no decoder (T5, BERT, hybrids, images), the recipe states '

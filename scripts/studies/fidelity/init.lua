@@ -16,31 +16,28 @@ local fidelity = {}
 --- Names of the comparisons, in the order of the help.
 fidelity.names = { 'kernels', 'collectives', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
 
+local function words(help) return { default = '', help = help } end
+local function flag(help) return { default = false, help = help } end
+
 local declared = {
-  rows = { default = '', help = 'table of measurements, or of what is asked (CSV; of collectives, also a folder of '
-    .. "vTrain's)" },
+  rows = words "table of measurements, or of what is asked (CSV; of collectives, also a folder of vTrain's)",
   also = { default = {}, help = 'another table or folder, whose rows follow; may be given several times' },
-  cluster = { default = '',
-    help = "Lua file of a function from a number of GPUs to a description of one's own cluster" },
-  plans = { default = '', help = 'folder of plans, with what is in it (JSON)' },
-  data = { default = '', help = 'folder of profiles, sizes and bandwidths' },
-  exchanges = { default = '', help = 'table of all-to-alls of experts (CSV)' },
+  cluster = words "Lua file of a function from a number of GPUs to a description of one's own cluster",
+  plans = words 'folder of plans, with what is in it (JSON)',
+  data = words 'folder of profiles, sizes and bandwidths',
+  exchanges = words 'table of all-to-alls of experts (CSV)',
   every = { default = 8, min = 1, help = 'takes one row of matmuls in this number' },
-  whole = { default = false, help = 'searches all dimensions; else those that rows state, all others as published' },
+  whole = flag 'searches all dimensions; else those that rows state, all others as published',
   tasks = { default = 20000000, integer = true, min = 1,
     help = 'operators that one simulation runs at most, in all micro-batches: larger rows are not predicted' },
   simulations = { default = 24, integer = true, min = 1, max = 2 ^ 20, help = 'of every search, at most' },
-  fit = { default = false, help = 'fits the constants to the rows and prints these' },
-  cross_validate = { default = false, help = 'fits without each network in turn, and predicts that one' },
-  only = { default = '', help = 'rows whose test, or with --fit, --cross-validate group, has these words in its name; '
-    .. 'other constants stay' },
-  parameters = { default = '', help = 'with --fit, --cross-validate: what is fitted has one of these words, between '
-    .. "commas, in its name ('h100.', 'composer-2023.,deepspeed')" },
-  more_rows = { default = {},
-    help = 'with --fit, --cross-validate: published:FILE or vtrain:FILE, rows that are fitted, too' },
-  save = { default = '',
-    help = 'with --fit, --cross-validate: the file for constants; rows and errors go to FILE.json' },
-  script = { default = '', help = 'prints this row as a Lua script that predicts the same' },
+  fit = flag 'fits the constants to the rows and prints these',
+  cross_validate = flag 'fits without each network in turn, and predicts that one',
+  only = words 'rows whose test or, in fits, group has these words in its name; other constants stay',
+  parameters = words "in fits: those with one of these words, between commas, in the name ('h100.', 'composer-2023.')",
+  more_rows = { default = {}, help = 'in fits: published:FILE or vtrain:FILE, rows that are fitted, too' },
+  save = words 'in fits: the file for constants; rows and errors go to FILE.json',
+  script = words 'prints this row as a Lua script that predicts the same',
 }
 local of_fits = util.words 'fit cross_validate only parameters more_rows save script'
 
@@ -101,16 +98,11 @@ end
 --- Runs the comparison called `name` with the options that the command line gave.
 function fidelity.run(name, options)
   local known = util.joined(fidelity.names, { 'constants', 'errors' })
-  if name == '' then
-    util.fail_usage('trinity study fidelity COMPARISON: expected one of %s or errors',
-      table.concat(known, ', ', 1, #known - 1))
+  if not util.set(known)[name] then
+    util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, known))
   end
   if name == 'constants' then return show_constants(options) end
   if name == 'errors' then return errors.show(fitted.fits().errors, options.json) end
-  if not util.set(fidelity.names)[name] then
-    table.sort(known)
-    util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, known))
-  end
   local own, one, given = taken(name), comparison(name), util.merged(options)
   for option, about in util.sorted_pairs(declared) do
     if not own[option] and options[option] ~= about.default then

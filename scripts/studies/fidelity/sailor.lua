@@ -18,6 +18,7 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
+local fitted = require 'studies.fidelity.fitted'
 local graphs = require 'trinity.graph'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
@@ -42,21 +43,7 @@ sailor.assumptions = {
   'the time of a plan that ran twice is the geometric mean of both',
 }
 
---- Constants of predictions in addition to the profiles, by kind of machines (calibrated.lua, sources).
-sailor.priors = {
-  network_share = { unit = '1', start = 0.8, least = 0.4, most = 1, spread = 0.2,
-    meaning = 'share of a NIC, or of a measured rate, that sends between stages and all-reduces reach' },
-  slot_s = { unit = 's', start = 2e-3, least = 0.2e-3, most = 10e-3, spread = 0.7,
-    meaning = 'what the pipeline engine costs a forward and backward pass of a stage in addition to its layers' },
-  state_bytes = { unit = 'B', start = 20, least = 16, most = 24, spread = 0.05,
-    meaning = 'a weight: float32 with gradient and Adam 16, and a buffer that gradients are reduced in' },
-  activation_share = { unit = '1', start = 1.1, least = 1, most = 1.3, spread = 0.1,
-    meaning = 'activations in memory over those that layers keep (allocator, gradients of activations)' },
-  logits_share = { unit = '1', start = 0.5, least = 0.05, most = 1.5, spread = 0.5,
-    meaning = 'gradients of logits while the last layer runs over what it keeps' },
-  context_bytes = { unit = 'B', start = 4e9, least = 1e9, most = 6e9, spread = 0.3,
-    meaning = "what driver, libraries and workspaces take of a GPU's memory" },
-}
+sailor.priors = fitted.priors 'sailor' -- of predictions in addition to the profiles, by kind of machines
 
 -- Our kinds of GPUs by Sailor's names. `cards`: bytes/s of the NIC of each GPU (Slingshot 11: 200 Gbit/s); without it,
 -- the groups of a node have the inter-node bandwidth that Sailor measured.

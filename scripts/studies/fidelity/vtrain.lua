@@ -3,6 +3,7 @@
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
+local fitted = require 'studies.fidelity.fitted'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
@@ -68,13 +69,7 @@ local function read_row(path, line, number)
   return row
 end
 
---- Constants of vTrain's cluster alone: its source explains neither.
-vtrain.priors = {
-  shared_bandwidth = { unit = '1', start = 0.8, least = 0.4, most = 1, spread = 0.3,
-    meaning = 'share of the bandwidth inside a node that a group of some of its GPUs has while others send, too' },
-  network_share = { unit = '1', start = 0.95, least = 0.4, most = 1.2, spread = 0.3,
-    meaning = 'bandwidth between nodes over 800 Gbit/s a node' },
-}
+vtrain.priors = fitted.priors 'vtrain' -- of its cluster alone: its source explains neither
 
 local function measured_cluster(gpus, values)
   values = values or require('trinity.cluster.calibrated').sources.vtrain.cluster
