@@ -37,6 +37,11 @@ end
 --- Raises an error about a row with its position.
 function csv.refuse(path, row, message, ...) util.fail('%s: %s', csv.place(path, row), message:format(...)) end
 
+--- Refuses a row unless something holds.
+function csv.expect(path, row, holds, message, ...)
+  if not holds then csv.refuse(path, row, message, ...) end
+end
+
 --- Returns the lines of a text as lists of fields, with their first line number `line`. Empty lines are skipped.
 local function lines_of(text, path)
   local at, lines, fields, from, line = 1, {}, {}, 1, 1

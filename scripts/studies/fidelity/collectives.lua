@@ -59,13 +59,11 @@ local function read_row(path, row)
   end
   row.members, row.size = csv.number(path, row, 'gpus'), csv.number(path, row, 'bytes')
   local nodes = csv.number(path, row, 'nodes')
-  if row.members < 1 or row.members % 1 ~= 0 or nodes < 1 or nodes % 1 ~= 0 or row.members > 65536 then
-    csv.refuse(path, row, "expected whole numbers 'gpus' (at most 65536) and 'nodes', got %s and %s", row.gpus,
-      row.nodes)
-  end
-  if row.size < 0 or row.size > 2 ^ 50 then
-    csv.refuse(path, row, "column 'bytes': expected from 0 to 2^50, got %s", row.bytes)
-  end
+  csv.expect(path, row, row.members >= 1 and row.members % 1 == 0 and nodes >= 1 and nodes % 1 == 0
+    and row.members <= 65536, "expected whole numbers 'gpus' (at most 65536) and 'nodes', got %s and %s", row.gpus,
+    row.nodes)
+  csv.expect(path, row, row.size >= 0 and row.size <= 2 ^ 50, "column 'bytes': expected from 0 to 2^50, got %s",
+    row.bytes)
   local word = row.collective:lower():gsub('[ (].*', ''):gsub('%-', '_')
   row.collective_kind, row.algorithm_asked = kinds[word], algorithm_of(row.algorithm:lower(), row.size)
   if not row.collective_kind then

@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 local errors = {}
 
--- Upper limits of the mean errors of rows left out, and of any row, by source: the first whose pattern a group's name has.
+-- Upper limits of the mean errors of rows left out, and of any row, by source: the first whose pattern a group has.
 local bars = {
   published = { { '^H100%-80GB, mixtures', mean = 0.1 }, { '^B200, mixtures', mean = 0.1 },
     { '^B300, mixtures', mean = 0.1 }, { 'mixtures', mean = 0.08 }, { '^A100%-40GB', mean = 0.12 },

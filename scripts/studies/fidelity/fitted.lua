@@ -19,7 +19,7 @@ function fitted.priors(source)
   local found = {}
   for _, row in ipairs(csv.read(core.home .. '/scripts/studies/fidelity/priors.csv', 'source', 'name')) do
     for _, name in ipairs { 'start', 'least', 'most', 'spread' } do row[name] = tonumber(row[name]) end
-    if row.source == source then found[row.name] = util.picked(row, util.words 'unit start least most spread meaning') end
+    if row.source == source then found[row.name] = row end
   end
   return found
 end

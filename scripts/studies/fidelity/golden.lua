@@ -74,10 +74,8 @@ local function case_of(row)
   local inner = tensor * pipeline * context
   local data = whole('dp', math.max(1, math.floor(whole('gpus', inner) / inner)))
   local gpus = inner * data
-  if whole('gpus', gpus) ~= gpus then
-    csv.refuse(row.path, row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', data, tensor, pipeline, context,
-      whole 'gpus')
-  end
+  csv.expect(row.path, row, whole('gpus', gpus) == gpus, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', data, tensor,
+    pipeline, context, whole('gpus', gpus))
   local file = job.read(arguments_of(row, whole, context, data), { gpus = gpus })
   local one = memory.case(file, machine, true)
   local here = row.transformer_impl == 'local' and not row.case:find '_te_'
@@ -158,7 +156,8 @@ end
 
 local function cells(row, what)
   local found = row.found and ('%.3f'):format(row.found[what] / 1e9)
-  return { ('%.3f'):format(row.measured[what] / 1e9), found or 'refused', found and errors.signed(off(row, what)) or '' }
+  return { ('%.3f'):format(row.measured[what] / 1e9), found or 'refused',
+    found and errors.signed(off(row, what)) or '' }
 end
 
 function golden.run(options)

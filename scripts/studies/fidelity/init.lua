@@ -28,8 +28,6 @@ local declared = {
   exchanges = words 'table of all-to-alls of experts (CSV)',
   every = { default = 8, min = 1, help = 'takes one row of matmuls in this number' },
   whole = flag 'searches all dimensions; else those that rows state, all others as published',
-  tasks = { default = 20000000, integer = true, min = 1,
-    help = 'operators that one simulation runs at most, in all micro-batches: larger rows are not predicted' },
   simulations = { default = 24, integer = true, min = 1, max = 2 ^ 20, help = 'of every search, at most' },
   fit = flag 'fits the constants to the rows and prints these',
   cross_validate = flag 'fits without each network in turn, and predicts that one',

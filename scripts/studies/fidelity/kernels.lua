@@ -59,7 +59,7 @@ local function matmuls_of(path, same, kind, dtype)
 end
 
 --- Rows of matmuls, one of `every`; kind: of this kind of GPU alone.
-local function matmuls(path, every, kind)
+function kernels.matmuls(path, every, kind)
   local found, read = {}, csv.read(path, 'system', 'dtype', 'm', 'n', 'k', 'time_us')
   for _, same in ipairs(util.grouped(read, function(row) return row.system .. ' ' .. row.dtype end)) do
     local system, dtype, some = systems[same[1].system], dtypes[same[1].dtype], {}
@@ -111,16 +111,6 @@ local function by_group(rows) return util.grouped(rows, function(row) return row
 
 local function ratio(row) return row.predicted / row.measured end
 
---- By group of wide matmuls of a kind of GPU, the factor that corrects its rate: the median of predicted / measured.
-function kernels.factors(path, kind)
-  local found = {}
-  for _, group in ipairs(by_group(matmuls(path, 8, kind))) do
-    local wide = util.filtered(group, function(row) return row.order > 2 end) -- from 0.1 TFLOP up
-    found[group.name] = #wide > 0 and util.median(util.map(wide, ratio)) or nil
-  end
-  return found
-end
-
 --- Errors by group and class; `form`: the mean error that is left where one factor corrects all of a group.
 local function summaries(rows)
   local list = {}
@@ -141,7 +131,7 @@ local function summaries(rows)
 end
 
 function kernels.run(options)
-  local list = summaries(matmuls(options.rows, options.every))
+  local list = summaries(kernels.matmuls(options.rows, options.every))
   table.sort(list, util.by('group', 'order'))
   list = util.joined(list, summaries(exchanges(options.exchanges)))
   if options.json then return print(json.encode { kernels = list }) end

@@ -20,7 +20,7 @@ local util = require 'trinity.base.util'
 local plan = {
   help = 'plans that trinity plan finds, compared with plans that others ran',
   shared = { rows = 'llm-published/throughput.csv' },
-  takes = 'rows whole tasks simulations',
+  takes = 'rows whole simulations',
 }
 
 local most_ratio, stated = 1.05, { 'tp', 'pp', 'dp', 'micro_batch' }
@@ -95,13 +95,11 @@ local function stated_space(row, batch)
     end }
 end
 
---- The published plan as one that the search found, simulated by its problem; nil where that would run more operators
---- than `tasks`.
-local function told(found, point, tasks)
+--- The published plan as one that the search found, simulated by its problem.
+local function told(found, point)
   local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
   local bounds = problem.handle:mesh_bounds({ strategy })[1]
   if bounds.refused then util.fail('%s: %s', plan_space.text(point), bounds.refused) end
-  if bounds.tasks > tasks then return nil end
   local metrics = problem:evaluate(strategy)
   return util.merged({ point = point, fields = strategy, metrics = metrics, step_time_s = metrics.step_time_s,
     networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
@@ -126,47 +124,41 @@ end
 
 --- The row's plan, simulated: with the least recomputation that fits; where the row states no chunks, with those that
 --- fit, then the fastest. No row states its buckets: of plans found that differ in nothing else the fastest.
-local function told_row(row, found, tasks)
+local function told_row(row, found)
   local best
   for _, virtual in ipairs(chunks_of(row)) do
     local last
     for _, recompute in ipairs(row.case.recomputes or { row.plan.recompute }) do
-      last = told(found, point_of(row, recompute, virtual), tasks)
-      if not last or last.feasible then break end
+      last = told(found, point_of(row, recompute, virtual))
+      if last.feasible then break end
     end
-    local fits_alone = best and last and last.feasible ~= best.feasible
-    if not best or fits_alone and last.feasible or last and not fits_alone and last.step_time_s < best.step_time_s then
+    local fits_alone = best and last.feasible ~= best.feasible
+    if not best or fits_alone and last.feasible or not fits_alone and last.step_time_s < best.step_time_s then
       best = last
     end
   end
-  for _, one in ipairs(best and found.simulated or {}) do
+  for _, one in ipairs(found.simulated) do
     if one.feasible and one.step_time_s < best.step_time_s and #differences(one, best) == 0 then best = one end
   end
   return best
 end
 
---- One row's comparison: too_large where it is not predicted; else ratio (published over best), what differs, why;
---- times in seconds of a step.
+--- One row's comparison: ratio (published over best), what differs, why; times in seconds of a step.
 local function compare(row, options)
   local one, batch = row.case, row.tokens / row.case.model_options.sequence
   local found = search { global_batch = batch, quiet = true, plans = 1, simulations = options.simulations,
-    tasks = options.tasks, space = options.whole and { expert = 1 } or stated_space(row, batch),
+    space = options.whole and { expert = 1 } or stated_space(row, batch),
     cluster = model.cluster(one.cluster, { runtime = one.runtime }),
     graph = function(micro_batch, layers)
       return model.load(one.model, util.merged(one.model_options, { batch_size = micro_batch,
         layers = layers or row.network.layers }))
     end }
-  local other, best = told_row(row, found, options.tasks), found.plans[1]
-  local result = { id = row.id, model = row.network_name, gpus = row.plan.gpus }
-  if not other then
-    return util.merged(result, { too_large = true,
-      published = plan_space.text(point_of(row, row.plan.recompute, row.plan.virtual)) })
-  end
+  local other, best = told_row(row, found), found.plans[1]
   if not best or (other.feasible and other.step_time_s < best.step_time_s) then best = other end
-  return util.merged(result, { published_s = other.step_time_s, best_s = best.step_time_s,
-    ratio = other.step_time_s / best.step_time_s, fits = other.feasible, published = plan_space.text(other.point),
+  return { id = row.id, model = row.network_name, gpus = row.plan.gpus, published_s = other.step_time_s,
+    best_s = best.step_time_s, ratio = other.step_time_s / best.step_time_s, fits = other.feasible, published = plan_space.text(other.point),
     best = plan_space.text(best.point), why = best ~= other and plan_text.loses(best, other) or '',
-    differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated })
+    differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
 end
 
 --- All rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.
@@ -186,13 +178,11 @@ local function print_published(list)
   print(text.format_table({ 'rows', 'network', 'GPUs', 'published', 'best', 'ratio', 'fits' }, util.map(list,
     function(one)
       local ids = #one.ids > 2 and ('%s and %d'):format(one.id, #one.ids - 1) or table.concat(one.ids, ', ')
-      local own = { ids, one.model, ('%d'):format(one.gpus), 'too large', '', '', '' }
-      if one.too_large then return own end
-      return util.merged(own, { [4] = ('%.4g s'):format(one.published_s), [5] = ('%.4g s'):format(one.best_s),
-        [6] = ('%.3f'):format(one.ratio), [7] = one.fits and 'yes' or 'no' })
+      return { ids, one.model, ('%d'):format(one.gpus), ('%.4g s'):format(one.published_s),
+        ('%.4g s'):format(one.best_s), ('%.3f'):format(one.ratio), one.fits and 'yes' or 'no' }
     end)))
   for _, one in ipairs(list) do
-    if not one.too_large and one.ratio > most_ratio then
+    if one.ratio > most_ratio then
       print(('%s: %s\n  published: %s\n  best:      %s\n  the published is %s'):format(one.id,
         table.concat(one.differs, ', '), one.published, one.best, one.why))
     end
@@ -202,7 +192,7 @@ end
 function plan.run(options)
   local rows = published(options)
   local function counted(most) -- by rows, not by configurations
-    return util.sum(util.filtered(rows, function(one) return not one.too_large and one.ratio <= most end),
+    return util.sum(util.filtered(rows, function(one) return one.ratio <= most end),
       function(one) return #one.ids end)
   end
   local data = { rows = rows, within = counted(most_ratio), compared = counted(math.huge) }

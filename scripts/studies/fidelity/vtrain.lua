@@ -41,29 +41,23 @@ local time_column, a_node, kind = 'iteration time (ms)', 8, 'a100_80gb'
 
 local function read_row(path, line, number)
   local row = { place = csv.place(path, line), id = tostring(number) }
-  local function refuse(...) csv.refuse(path, line, ...) end
+  local function expect(...) csv.expect(path, line, ...) end
   for name, column in util.sorted_pairs(columns) do
-    row[name] = csv.number(path, line, column[1], name == 'micro_batch' and 1 or nil)
-    if row[name] < 1 or row[name] % 1 ~= 0 or row[name] > column[2] then
-      refuse("column '%s': expected a whole number from 1 to %d, got %s", column[1], column[2], line[column[1]])
-    end
+    local value = csv.number(path, line, column[1], name == 'micro_batch' and 1 or nil)
+    expect(value >= 1 and value % 1 == 0 and value <= column[2],
+      "column '%s': expected a whole number from 1 to %d, got %s", column[1], column[2], line[column[1]])
+    row[name] = value
   end
-  if row.tensor * row.data * row.pipeline ~= row.gpus then
-    refuse('tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor, row.data,
-      row.pipeline)
-  end
-  for _, one in ipairs { { 'batch', row.data * row.micro_batch, 'data x micro batch' },
-    { 'heads', row.tensor, 'tensor parallelism' }, { 'hidden', row.heads, 'attention heads' } } do
-    local name, of, what = unpack(one)
-    if row[name] % of ~= 0 then
-      refuse("column '%s': expected a multiple of %d (%s), got %d", columns[name][1], of, what, row[name])
-    end
-  end
-  if row.pipeline > row.layers then
-    refuse("column 'pipeline parallelism': expected at most %d (layers), got %d", row.layers, row.pipeline)
-  end
+  expect(row.tensor * row.data * row.pipeline == row.gpus,
+    'tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor, row.data,
+    row.pipeline)
+  local share = row.data * row.micro_batch
+  expect(row.batch % share == 0, "column 'global batch': expected a multiple of %d (data x micro batch), got %d", share,
+    row.batch)
+  expect(row.pipeline <= row.layers, "column 'pipeline parallelism': expected at most %d (layers), got %d", row.layers,
+    row.pipeline)
   local time_ms = csv.number(path, line, time_column, 0)
-  if time_ms < 0 then refuse("column '%s': expected more than 0, got %s", time_column, line[time_column]) end
+  expect(time_ms >= 0, "column '%s': expected more than 0, got %s", time_column, line[time_column])
   row.measured = time_ms > 0 and time_ms / 1000 or nil
   row.recompute = csv.word(path, line, 'recompute', { 'none', 'selective', 'full' }, 'full')
   return row
@@ -122,9 +116,8 @@ function vtrain.read(options)
   local needed = util.map(util.sorted_keys(columns), function(name) return columns[name][1] end)
   return csv.attempted(csv.read(options.rows, unpack(needed)), function(line, i)
     local row = read_row(options.rows, line, i)
-    if not own and row.gpus % a_node ~= 0 then
-      csv.refuse(options.rows, line, "column '# GPUs': expected whole machines of 8, got %d", row.gpus)
-    end
+    csv.expect(options.rows, line, own or row.gpus % a_node == 0,
+      "column '# GPUs': expected whole machines of 8, got %d", row.gpus)
     local network = ('hidden %d, %d layers'):format(row.hidden, row.layers)
     local one = case_of(row, (own or measured_cluster)(row.gpus))
     local ranked = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, network)

@@ -17,6 +17,7 @@ local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local runtimes = require 'trinity.cluster.runtimes'
 local step_of = require 'trinity.stragglers.step'
+local util = require 'trinity.base.util'
 
 local moe_layer = {}
 
@@ -27,10 +28,15 @@ local copy_share = 0.92
 local software = { base = 'megatron', fuses_elementwise = false, keeps_gradients = false, mixed_share = 0.67 }
 local bytes_of_kind = 3.35e12
 
---- Constants of kernels that run alone.
+--- Constants of kernels that run alone. factor: what corrects the rate of wide matmuls, by their group.
 local function constants_of(path)
-  local own = constants.calibrated(kind)
-  local factor = kernels.factors(path, kind)
+  local own, ratios, factor = constants.calibrated(kind), {}, {}
+  for _, row in ipairs(kernels.matmuls(path, 8, kind)) do
+    if row.order > 2 then ratios[#ratios + 1] = { group = row.group, ratio = row.predicted / row.measured } end
+  end
+  for _, group in ipairs(util.grouped(ratios, function(one) return one.group end)) do
+    factor[group.name] = util.median(util.map(group, function(one) return one.ratio end))
+  end
   return { [kind] = { compute_efficiency = own.compute_efficiency * factor[kind .. ', bfloat16'],
     fp8 = own.fp8 * factor[kind .. ', float8'], memory_efficiency = copy_share, expert = 1, routing = 1,
     inside_share = 1, launch_s = 3e-6, expert_dispatch_s = 3e-6 } }

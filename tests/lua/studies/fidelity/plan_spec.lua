@@ -37,12 +37,6 @@ describe('published plans compared with the best', function()
     expect(found.within):equals((by.good.ratio <= 1.05 and 1 or 0) + (by.bad.ratio <= 1.05 and 2 or 0))
   end)
 
-  it('leaves out what is too large to simulate, and says so', function()
-    local found = trinity_says(("study fidelity plan --tasks 10 --rows '%s'"):format(table_of(row('good', 1, 1, 8))), 0)
-    expect(found):matches 'good +GPT +8 +too large'
-    expect(found):matches '0 of 0 rows'
-  end)
-
   it('takes rows of dense networks alone that state their plan', function()
     local rows = plan.rows(table_of(row('whole', 1, 1, 8), row('open', '', 1, 8)))
     expect(#rows):equals(1)
