@@ -156,9 +156,10 @@ local function compare(row, options)
   local other, best = told_row(row, found), found.plans[1]
   if not best or (other.feasible and other.step_time_s < best.step_time_s) then best = other end
   return { id = row.id, model = row.network_name, gpus = row.plan.gpus, published_s = other.step_time_s,
-    best_s = best.step_time_s, ratio = other.step_time_s / best.step_time_s, fits = other.feasible, published = plan_space.text(other.point),
-    best = plan_space.text(best.point), why = best ~= other and plan_text.loses(best, other) or '',
-    differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
+    best_s = best.step_time_s, ratio = other.step_time_s / best.step_time_s, fits = other.feasible,
+    published = plan_space.text(other.point), best = plan_space.text(best.point),
+    why = best ~= other and plan_text.loses(best, other) or '', differs = differences(best, other),
+    lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
 end
 
 --- All rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.

@@ -1,12 +1,12 @@
 -- trinity study fidelity collectives: words of systems become clusters, whose collectives the engine prices.
 
+local collectives = require 'studies.fidelity.collectives'
 local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local fit = require 'studies.fidelity.fit'
 local json = require 'trinity.base.json'
 local systems = require 'studies.fidelity.described'
-local tables = require 'studies.fidelity.collective_tables'
 local topology = require 'trinity.cluster.topology'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
@@ -135,7 +135,7 @@ describe('tables of others', function()
       .. '1048576,262144,float,44210,23.72,45100,23.25\n2097152,524288,float,53430,39.25,51130,41.01\n'
       .. '3145728,786432,float,56270,55.90,54160,58.08\n')
     local rows = {}
-    for i, one in ipairs(tables.read(folder, {})) do
+    for i, one in ipairs(collectives.read { rows = folder, also = {} }) do
       rows[i] = ('%s %s %s %s %s'):format(one.run, one.collective, one.gpus, one.bytes, one.time_us)
     end
     expect(table.concat(rows, '; ')):equals('vtrain_a100 all_reduce 2 1048576 45.1; vtrain_a100 all_reduce 2 2097152 51.13')
@@ -300,7 +300,7 @@ describe('published measurements', function()
     expect(rows):equals(77)
     expect(mean <= 12):truthy()
     local told = json.decode(trinity_says(("study fidelity collectives --json --quiet --rows '%s'"):format(shared 'vtrain/a100'), 0)).rows
-    for i, one in ipairs(tables.read(shared 'vtrain/a100', {})) do
+    for i, one in ipairs(collectives.read { rows = shared 'vtrain/a100', also = {} }) do
       if one.gpus == '2' and tonumber(one.bytes) >= 2 ^ 24 then
         expect(math.abs(told[i].predicted_s * 1e6 / tonumber(one.time_us) - 1) < 0.1):truthy()
       end
