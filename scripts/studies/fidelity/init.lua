@@ -5,10 +5,8 @@
 
 local errors = require 'studies.fidelity.errors'
 local fitted = require 'studies.fidelity.fitted'
-local json = require 'trinity.base.json'
 local runs = require 'studies.fidelity.runs'
 local shared = require 'studies.shared'
-local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local fidelity = {}
@@ -60,46 +58,15 @@ end
 function fidelity.help()
   return table.concat(util.map(fidelity.names, function(name)
     return ('%s: %s'):format(name, comparison(name).help)
-  end), '; ') .. '; constants: lists what predictions rest on; errors: lists what the last fits left'
-end
-
---- Prints the fitted constants of kinds of GPU, of runtimes, of sources, and of collectives; instead of a
---- kind's own, the ones that option `constants` gives it.
-local function show_constants(options)
-  local about, all, kept = require 'trinity.cluster.constants', {}, require 'trinity.cluster.calibrated'
-  local choice = about.read(options.constants)
-  local function add(of, values, meanings)
-    for name, value in util.sorted_pairs(values) do
-      local known = meanings[name] or {}
-      all[#all + 1] = util.merged({ of = of, name = name, value = value, meaning = known.help },
-        util.picked(known, { 'unit', 'least', 'most', 'meaning' }))
-    end
-  end
-  for kind in util.sorted_pairs(util.merged(choice.kinds and kept.kinds, choice.kinds)) do
-    add(kind, util.merged((kept.kinds[kind] or {}).values, choice.kinds[kind]), about.by_name)
-  end
-  for name, values in util.sorted_pairs(kept.runtimes) do
-    add('runtime ' .. name, values, require('trinity.cluster.runtimes').declared.by_name)
-  end
-  for source, families in util.sorted_pairs(kept.sources) do
-    for family, values in util.sorted_pairs(families) do
-      add(('%s %s'):format(source, family), values, comparison(source).priors)
-    end
-  end
-  if options.json then return print(json.encode { constants = all }) end
-  print(text.format_table({ 'of', 'constant', 'value', 'unit', 'bounds', 'meaning' }, util.map(all, function(c)
-    return { c.of, c.name, type(c.value) == 'number' and ('%.4g'):format(c.value) or tostring(c.value), c.unit or '',
-      c.least and ('%g to %g'):format(c.least, c.most) or '', c.meaning or '' }
-  end)))
+  end), '; ') .. '; errors: lists what the last fits left'
 end
 
 --- Runs the comparison called `name` with the options that the command line gave.
 function fidelity.run(name, options)
-  local known = util.joined(fidelity.names, { 'constants', 'errors' })
+  local known = util.joined(fidelity.names, { 'errors' })
   if not util.set(known)[name] then
     util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, known))
   end
-  if name == 'constants' then return show_constants(options) end
   if name == 'errors' then return errors.show(fitted.fits().errors, options.json) end
   local own, one, given = taken(name), comparison(name), util.merged(options)
   for option, about in util.sorted_pairs(declared) do

@@ -5,7 +5,8 @@
 --   prediction(row, values)          { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
 --   json                             what --json prints of a row and its prediction, in a list called `list`
 --   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
---   assumptions                      what rows leave open; row.title: of the script of its case
+--
+-- row.title is of the script of its case; assumptions.csv has what rows leave open, and is printed with predictions.
 --
 -- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together, `configuration` rows that
 -- differ in their measurements alone.
@@ -141,7 +142,9 @@ end
 
 local function print_assumptions(source, rows)
   print ''
-  for _, line in ipairs(source.assumptions or {}) do print('assumed: ' .. line) end
+  for _, line in ipairs(csv.read(core.home .. '/scripts/studies/fidelity/assumptions.csv', 'source', 'assumption')) do
+    if line.source == source.name then print('assumed: ' .. line.assumption) end
+  end
   for _, row in ipairs(rows) do
     local list, again = util.merged({}, row.assumed), row.prediction.recompute
     if again and row.recompute and again ~= row.recompute then

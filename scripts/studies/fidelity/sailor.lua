@@ -35,14 +35,6 @@ local sailor = {
   takes = 'plans data',
 }
 
---- Assumptions where a plan is open, printed with the predictions.
-sailor.assumptions = {
-  "the network has the plan's number of layers (of several the one that its path names)",
-  'a pass takes no longer than the same with a larger micro-batch: profiles of small ones hold the cost of launching',
-  'GPUs of a group work in step; groups of GH200 have one NIC per GPU, the NICs of other groups are shared',
-  'the time of a plan that ran twice is the geometric mean of both',
-}
-
 sailor.priors = fitted.priors 'sailor' -- of predictions in addition to the profiles, by kind of machines
 
 -- Our kinds of GPUs by Sailor's names. `cards`: bytes/s of the NIC of each GPU (Slingshot 11: 200 Gbit/s); without it,

@@ -7,7 +7,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(util.merged({
   'Compares predictions with numbers of others. ' .. fidelity.help() .. '.',
-  comparison = { default = '', position = true, help = table.concat(fidelity.names, ', ') .. ', constants, errors' },
+  comparison = { default = '', position = true, help = table.concat(fidelity.names, ', ') .. ', errors' },
   constants = { default = 'calibrated', help = "of the GPUs: calibrated, data_sheet, or a file of Lua with one's own" },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }, fidelity.options()))

@@ -17,21 +17,6 @@ local vtrain = {
   takes = 'rows cluster',
 }
 
---- Assumptions where rows are open, printed with the predictions.
-vtrain.assumptions = {
-  'the network is GPT-2 as Megatron-LM runs it: fp16 weights and gradients, Adam with fp32 states, biases, learned '
-    .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding; its kernel of '
-    .. 'scale, mask and softmax takes heads times micro-batch of a device where they are a multiple of 4, else they '
-    .. 'are several',
-  '1F1B, gradients in one all-reduce after the last backward pass, no ZeRO; stages send each other parts that are '
-    .. 'gathered there; ranks in the order tensor, pipeline, data',
-  'full recomputation (use_checkpoint of the configuration), unless a column `recompute` (none, selective, full) says '
-    .. 'otherwise; machines of 8 A100 80 GB on NVSwitches with one NIC of 200 Gbit/s for every two (800 in all)',
-  'a micro-batch of 1 where none is given',
-  'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
-  'memory is not checked: the source does not say which A100',
-}
-
 -- Columns of whole numbers, and the maximum of each.
 local columns = { gpus = { '# GPUs', 4096 }, batch = { 'global batch', 2 ^ 20 }, micro_batch = { 'micro batch', 4096 },
   hidden = { 'hidden size', 2 ^ 17 }, heads = { 'attention heads', 4096 }, layers = { '# layers', 1024 },
