@@ -25,13 +25,10 @@ local precisions = { bf16 = 'bf16', fp16 = 'bf16', fp8 = 'fp8', ['fp8-cs'] = 'fp
 
 local needed = { 'id', 'hidden', 'layers', 'ffn', 'sequence', 'global_batch', 'gpus', 'gpu' }
 
-local function refuse(row, message, ...) csv.refuse(row.path, row, message, ...) end
-
-local function whole(row, column, otherwise) return csv.whole(row.path, row, column, otherwise) end
-
-local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
-
 local function expect(row, ...) csv.expect(row.path, row, ...) end
+local function whole(row, column, otherwise, least) return csv.whole(row.path, row, column, otherwise, least) end
+local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
+local function contains(row, column, word) return (row[column] or ''):lower():find(word, 1, true) ~= nil end
 
 --- The arithmetic of a row: `float8` and FP4 where the GPU has them; Hopper scales parts of a row as it does tensors.
 local function arithmetic(row)
@@ -45,7 +42,7 @@ end
 
 local function read_network(row, assume)
   local m = { hidden = whole(row, 'hidden'), layers = whole(row, 'layers'), ffn = whole(row, 'ffn'),
-    experts = csv.whole(row.path, row, 'experts', 0, 0) }
+    experts = whole(row, 'experts', 0, 0) }
   m.heads = whole(row, 'heads', math.max(1, math.floor(m.hidden / 128)))
   m.kv_heads, m.vocab = whole(row, 'kv_heads', m.heads), whole(row, 'vocab', 51200)
   if not filled(row, 'heads') then assume 'heads of 128' end
@@ -69,22 +66,19 @@ local function read_network(row, assume)
   return m
 end
 
-local function contains(row, column, word) return (row[column] or ''):lower():find(word, 1, true) ~= nil end
-
 --- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into one part per
 --- stage (two per stage where it interleaves). Without a pipeline small ones have no use.
 local function read_batch(row, plan, assume)
   local total = whole(row, 'global_batch')
   local own, size = total / plan.data, whole(row, 'micro_batch', 1)
   expect(row, own % 1 == 0, "column 'global_batch': %d sequences do not divide over %d replicas", total, plan.data)
-  if filled(row, 'micro_batch') then plan.micro_batch = size
-  elseif plan.torchtitan and plan.pipeline > 1 then
+  if not filled(row, 'micro_batch') and plan.torchtitan and plan.pipeline > 1 then
     size = math.max(1, math.floor(own / (plan.pipeline * plan.virtual)))
     assume('micro-batches of %d: one per virtual stage', size)
-  elseif plan.pipeline == 1 or plan.unfused and plan.pipeline == 2 then
+  elseif not filled(row, 'micro_batch') and (plan.pipeline == 1 or plan.unfused and plan.pipeline == 2) then
     size = own % 4 == 0 and 4 or 1
     assume('micro-batches of %d: no long pipeline is to be kept full', size)
-  else assume 'micro-batches of one sequence' end
+  elseif not filled(row, 'micro_batch') then assume 'micro-batches of one sequence' end
   expect(row, own % size == 0, "column 'micro_batch': %d sequences of a replica are no multiple of %d", own, size)
   plan.micro_batch, plan.micro_batches = size, own / size
 end
@@ -101,32 +95,24 @@ local function read_virtual(row, plan, m, assume)
 end
 
 local function read_shard(row, plan, assume)
-  plan.zero_stage = filled(row, 'zero') and csv.number(row.path, row, 'zero') or 1
+  plan.zero_stage = whole(row, 'zero', 1, 0)
   if not filled(row, 'zero') then assume 'ZeRO 1' end
-  expect(row, util.set({ 0, 1, 2, 3 })[plan.zero_stage], "column 'zero': expected 0 to 3, got %s",
-    util.describe(row.zero))
+  expect(row, plan.zero_stage <= 3, "column 'zero': expected 0 to 3, got %s", util.describe(row.zero))
   if plan.zero_stage == 3 and plan.pipeline > 1 then
     plan.zero_stage = 1
     assume 'weights of a pipeline are gathered once a step'
   end
 end
 
-local recomputes = { 'none', 'selective', 'full' }
-
---- That the columns of a plan agree; problem:evaluate refuses what the network does not divide into.
-local function check_plan(row, m, plan)
-  local inner = plan.tensor * plan.pipeline * plan.context
-  expect(row, plan.data * inner == plan.gpus, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor,
-    plan.pipeline, plan.context, plan.gpus)
-  expect(row, plan.pipeline <= m.layers, "column 'pp': expected at most %d (layers), got %d", m.layers, plan.pipeline)
-end
-
+--- The plan of a row, whose columns agree; problem:evaluate refuses what the network does not divide into.
 local function read_plan(row, m, assume)
   local plan = { gpus = whole(row, 'gpus'), tensor = whole(row, 'tp', 1), pipeline = whole(row, 'pp', 1),
     context = whole(row, 'cp', 1), expert = whole(row, 'ep', 1) }
   local inner = plan.tensor * plan.pipeline * plan.context
   plan.data = whole(row, 'dp', math.max(1, math.floor(plan.gpus / inner)))
-  check_plan(row, m, plan)
+  expect(row, plan.data * inner == plan.gpus, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor,
+    plan.pipeline, plan.context, plan.gpus)
+  expect(row, plan.pipeline <= m.layers, "column 'pp': expected at most %d (layers), got %d", m.layers, plan.pipeline)
   plan.expert_ranks = plan.expert -- that have experts of their own; a mesh has them along data, then along tensor
   plan.expert = math.max(1, math.floor(plan.expert * whole(row, 'etp', 1) / plan.tensor))
   plan.torchtitan = contains(row, 'source', 'torchtitan') or row.gpu == 'H100-96GB'
@@ -138,7 +124,7 @@ local function read_plan(row, m, assume)
     assume 'no interleaving: micro-batches do not fill the pipeline'
   end
   read_shard(row, plan, assume)
-  plan.recompute = csv.word(row.path, row, 'recompute', recomputes, 'none')
+  plan.recompute = csv.word(row.path, row, 'recompute', { 'none', 'selective', 'full' }, 'none')
   if not filled(row, 'recompute') then assume 'no recomputation' end
   plan.sequence_parallel = plan.tensor > 1 and (not plan.unfused or plan.recompute == 'selective')
   return plan
@@ -245,7 +231,7 @@ local function measured_of(row, m, plan)
       + m.vocab / (16 * m.layers * h))),
     model_tflops_per_gpu = value * 1e12 / (6 * (m.layers * (2 * h ^ 2 * (1 + m.kv_heads / m.heads)
       + (m.gated and 3 or 2) * h * m.ffn) + m.vocab * h) + 12 * m.layers * s * h) }
-  return units[row.unit] or refuse(row, "column 'unit': unknown unit %s",
+  return units[row.unit] or csv.refuse(row.path, row, "column 'unit': unknown unit %s",
     util.unknown(tostring(row.unit), util.sorted_keys(units)))
 end
 

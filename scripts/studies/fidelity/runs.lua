@@ -6,10 +6,8 @@
 --   json                             what --json prints of a row and its prediction, in a list called `list`
 --   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
 --
--- row.title is of the script of its case; assumptions.csv has what rows leave open, and is printed with predictions.
---
--- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together, `configuration` rows that
--- differ in their measurements alone.
+-- row.title is of the script of its case; assumptions.csv has what rows leave open. Errors are predicted / measured - 1.
+-- `left_out` names what is left out of a fit together, `configuration` rows that differ in their measurements alone.
 
 local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
@@ -97,9 +95,8 @@ local function chosen(rows, words)
   local found = util.filtered(rows, function(row) return row.group:find(words, 1, true) end)
   if #rows > 0 and #found == 0 then
     local names = util.sorted_keys(util.set(util.map(rows, function(row) return row.group end)))
-    local more = #names > 6 and ('; and %d more'):format(#names - 6) or ''
-    util.fail("option '--only': no group of rows has %s in its name (groups: %s%s)", util.quoted(words),
-      table.concat(names, '; ', 1, math.min(#names, 6)), more)
+    util.fail("option '--only': no group of rows has %s in its name (groups: %s)", util.quoted(words),
+      table.concat(names, '; '))
   end
   return found
 end
@@ -208,9 +205,7 @@ end
 
 local function print_script(source, rows, id)
   local row = util.find(rows, function(one) return one.id == id end)
-  if not row then
-    util.fail("option '--script': no row %s", util.unknown(id, util.map(rows, function(one) return one.id end)))
-  end
+    or util.fail("option '--script': no row %s", util.unknown(id, util.map(rows, function(one) return one.id end)))
   if row.refused then util.fail('%s', row.refused) end
   if not row.title then util.fail("option '--script': %s has no script for its rows", source.name) end
   io.write(case.script(row.case, case.evaluate(row.case), row.title))
