@@ -90,28 +90,24 @@ local of_mixtures = util.set 'routing expert_dispatch_s layer_dispatch_s routing
 
 --- The parameters of a fit: constants of the rows' kinds of GPU, fields of their runtimes, constants of their sources.
 function fitted.parameters(rows)
-  local found, kinds, names, sources = {}, {}, {}, {}
+  local found, tables = {}, {} -- tables: of values, { owner, path, values, priors, starts }
   for _, row in ipairs(rows) do
-    if row.kind then kinds[fitted.like(row.kind)] = true end
-    for _, name in ipairs(row.runtimes) do names[name] = true end
-    if row.family then sources[row.source.name] = row.source end
+    local kind, source = row.kind and fitted.like(row.kind), row.source.name
+    tables['1' .. (kind or '')] = kind and { { kind = kind }, { 'constants', kind }, (kept.kinds[kind] or {}).values,
+      constants.by_name, constants.priors[kind] }
+    for _, name in ipairs(row.runtimes) do
+      tables['2' .. name] = { { runtime = name }, { 'runtimes', name }, kept.runtimes[name], runtimes.priors }
+    end
+    for family, values in util.sorted_pairs(row.family and kept.sources[source] or {}) do
+      tables[('3%s %s'):format(source, family)] = { { source = source, family = family }, { 'sources', source, family },
+        values, row.source.priors }
+    end
   end
-  local function add(owner, path, values, priors, starts)
+  for _, of in util.sorted_pairs(tables) do
+    local owner, path, values, priors, starts = unpack(of, 1, 5)
     for name in util.sorted_pairs(values or {}) do
       found[#found + 1] = util.merged(priors[name], { start = (starts or {})[name] }, owner, { name = name, path = path,
         id = ('%s.%s'):format(path[#path], name), of_mixtures = of_mixtures[name] })
-    end
-  end
-  for kind in util.sorted_pairs(kinds) do
-    add({ kind = kind }, { 'constants', kind }, (kept.kinds[kind] or {}).values, constants.by_name,
-      constants.priors[kind])
-  end
-  for name in util.sorted_pairs(names) do
-    add({ runtime = name }, { 'runtimes', name }, kept.runtimes[name], runtimes.priors)
-  end
-  for name, source in util.sorted_pairs(sources) do
-    for family, values in util.sorted_pairs(kept.sources[name]) do
-      add({ source = name, family = family }, { 'sources', name, family }, values, source.priors)
     end
   end
   return found
@@ -141,13 +137,6 @@ local function kinds_with(values, left_out)
   return kinds
 end
 
-local head = [[
--- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
--- `trinity study fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
--- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
--- were left out of the fit. Rows and errors of the fits are in scripts/studies/fidelity/fits.json.
-]]
-
 --- Writes calibrated.lua with these values to a file and fits.json to FILE.json; prints calibrated.lua where the file
 --- is ''. some: whether rows are some of a source's, whose others stay; groups: the errors of cross-validation, where
 --- rows have the prediction without their network; or nil.
@@ -159,7 +148,8 @@ function fitted.save(path, values, source, rows, some, groups)
     ids[name][row.served or row.id] = true
   end
   for name, set in util.sorted_pairs(ids) do ids[name] = util.sorted_keys(set) end
-  local written = head .. 'return ' .. lua_text.of(fitted.rounded { kinds = kinds_with(values, groups and rows or {}),
+  local head = util.read_file(core.home .. '/lib/trinity/cluster/calibrated.lua'):match '^.-\nreturn '
+  local written = head .. lua_text.of(fitted.rounded { kinds = kinds_with(values, groups and rows or {}),
     runtimes = values.runtimes, sources = values.sources }) .. '\n'
   if path == '' then return io.write(written) end
   core.write_file(path, written)

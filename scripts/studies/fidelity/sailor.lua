@@ -1,8 +1,7 @@
 -- Comparison sailor: plans that Sailor's authors measured (Strati et al., "Sailor", SOSP 2025;
--- github.com/eth-easl/sailor, plans of its validation: seconds of an iteration, memory of the fullest GPU) predicted
--- by problem:evaluate over their profiles of layers. --plans: a folder of plans; --data: one with llm_info.json,
--- profiles_tmp.json, providers/multizone_bandwidths_het.json, and, where they exist, NETWORK_GPU_measured.json,
--- profiles that replace others, and measured_again.csv, times of a second run.
+-- github.com/eth-easl/sailor) predicted by problem:evaluate over their profiles of layers. --plans: a folder of plans;
+-- --data: one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and, where they exist,
+-- NETWORK_GPU_measured.json, profiles that replace others, and measured_again.csv, times of a second run.
 --
 -- A plan is { path, network, layers, stages (layers of each), groups [stage][replica], replicas, micro_batch, batch,
 -- micro_batches, measured_s?, measured_bytes? }, a group { gpu, tp, zone } a tensor-parallel group of tp GPUs. It
