@@ -58,17 +58,24 @@ function case.evaluate(one, values)
   return found
 end
 
+local form = [[
+-- %s
+local trinity = require 'trinity'
+
+local graph = trinity.model('%s', %s)
+local cluster = trinity.cluster(%s, %s)
+local problem = trinity.problem { check_memory = false, graph = graph, cluster = cluster }
+local metrics = problem:evaluate %s
+print(('step_time_s %%.17g'):format(metrics.step_time_s))
+print(('peak_memory_bytes %%.0f'):format(metrics.peak_memory_bytes))
+]]
+
 --- The case as a Lua script that prints what is predicted with all digits. found: of case.evaluate.
 function case.script(one, found, comment)
   local strategy = util.merged(one.strategy, { recompute = found.recompute })
   local options = util.picked(one, { 'runtime', 'constants' })
-  return table.concat({ '-- ' .. comment, "local trinity = require 'trinity'", '',
-    ("local graph = trinity.model('%s', %s)"):format(one.model, lua_text.of(one.model_options)),
-    ('local cluster = trinity.cluster(%s, %s)'):format(lua_text.of(one.cluster), lua_text.of(options)),
-    'local problem = trinity.problem { check_memory = false, graph = graph, cluster = cluster }',
-    ('local metrics = problem:evaluate %s'):format(lua_text.of(strategy)),
-    "print(('step_time_s %.17g'):format(metrics.step_time_s))",
-    "print(('peak_memory_bytes %.0f'):format(metrics.peak_memory_bytes))", '' }, '\n')
+  return form:format(comment, one.model, lua_text.of(one.model_options), lua_text.of(one.cluster), lua_text.of(options),
+    lua_text.of(strategy))
 end
 
 --- Layers of every stage; nil where they divide. Embedding and head count as a layer each.

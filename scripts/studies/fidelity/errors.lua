@@ -39,13 +39,10 @@ end
 function errors.ranking(rows, least)
   local taus, choices = {}, {}
   for _, group in ipairs(util.grouped(rows, function(row) return row.group end)) do
-    if #group >= least then
-      taus[#taus + 1], choices[#choices + 1] = statistics.tau(group), errors.choice(group)
-    end
+    if #group >= least then taus[#taus + 1], choices[#choices + 1] = statistics.tau(group), errors.choice(group) end
   end
   local of_choices = statistics.summary(choices)
-  return { groups = #choices, tau = #taus > 0 and statistics.mean(taus) or 0 / 0, choice = of_choices.mean,
-    worst_choice = of_choices.worst }
+  return { groups = #choices, tau = statistics.mean(taus), choice = of_choices.mean, worst_choice = of_choices.worst }
 end
 
 --- A share as text, in percent.

@@ -1,8 +1,7 @@
 -- trinity study fidelity kernels: matmuls that AIConfigurator measured one by one (github ai-dynamo/aiconfigurator),
--- and its exchanges between experts (DeepEP, a pass of normal mode). A matmul is a graph of that operator, with the
--- copy of its input to FP8, on one GPU with the default constants; an exchange is a message of dispatcher 'deepep' on a
--- named machine. Nothing is fitted to these rows but how fast DeepEP copies (stragglers/dispatcher.lua): kernels
--- run one at a time, at clocks that a GPU does not hold in training.
+-- as graphs of that operator on one GPU, with the copy of its input to FP8, and exchanges between experts (DeepEP, a
+-- pass of normal mode), as messages of dispatcher 'deepep'. Nothing is fitted to these rows but how fast DeepEP copies:
+-- kernels run one at a time, at clocks that a GPU does not hold in training.
 
 local csv = require 'trinity.base.csv'
 local dispatcher = require 'trinity.stragglers.dispatcher'
@@ -62,8 +61,8 @@ end
 function kernels.matmuls(path, every, kind)
   local found, read = {}, csv.read(path, 'system', 'dtype', 'm', 'n', 'k', 'time_us')
   for _, same in ipairs(util.grouped(read, function(row) return row.system .. ' ' .. row.dtype end)) do
-    local system, dtype, some = systems[same[1].system], dtypes[same[1].dtype], {}
-    for i = 1, #same, every do some[#some + 1] = same[i] end
+    local system, dtype = systems[same[1].system], dtypes[same[1].dtype]
+    local some = util.listed(math.ceil(#same / every), function(i) return same[(i - 1) * every + 1] end)
     if system and dtype and (not kind or system[1] == kind) then
       found = util.joined(found, matmuls_of(path, some, system[1], dtype))
     end

@@ -40,8 +40,7 @@ end
 
 --- Level of sharding: FSDP's gathers of every layer are not combined with a pipeline.
 local function shard_of(point, level)
-  if point.data == 1 then return 0 end
-  return level == 3 and point.pipeline > 1 and 1 or level
+  return point.data == 1 and 0 or level == 3 and point.pipeline > 1 and 1 or level
 end
 
 --- The point that a row states, with this recomputation and this number of model chunks per GPU.
@@ -193,8 +192,7 @@ end
 function plan.run(options)
   local rows = published(options)
   local function counted(most) -- by rows, not by configurations
-    return util.sum(util.filtered(rows, function(one) return one.ratio <= most end),
-      function(one) return #one.ids end)
+    return util.sum(rows, function(one) return one.ratio <= most and #one.ids or 0 end)
   end
   local data = { rows = rows, within = counted(most_ratio), compared = counted(math.huge) }
   run:result('plan', data)

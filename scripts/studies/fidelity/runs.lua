@@ -80,11 +80,14 @@ local function profiled(rows, values, parameters)
   return entries
 end
 
+local function serves(one, entries)
+  return util.find(entries, function(entry) return entry.slopes[one.id] ~= nil end) ~= nil
+end
+
 --- Values that bring profiled rows nearest to what was measured, along their slopes. What no row goes by stays.
 local function moved_along(entries, values, parameters)
-  local serving = util.map(util.filtered(parameters, function(one)
-    return util.find(entries, function(entry) return entry.slopes[one.id] ~= nil end) ~= nil
-  end), function(one) return util.merged(one, { from = fitted.value(values, one) }) end)
+  local serving = util.map(util.filtered(parameters, function(one) return serves(one, entries) end),
+    function(one) return util.merged(one, { from = fitted.value(values, one) }) end)
   local found = fit.constants(serving, entries, noise)
   for _, one in ipairs(serving) do values = fitted.with(values, one, found[one.id]) end
   return values
@@ -183,9 +186,8 @@ local function cross_validate(source, rows, options)
     local others = util.filtered(entries, function(entry) return entry.row.left_out ~= own.name end)
     local start = values
     for _, one in ipairs(parameters) do
-      local serves = util.find(others, function(entry) return entry.slopes[one.id] ~= nil end)
       local left = util.find(own, function(row) return fitted.holds(row, one) end)
-      if left and not serves then start = fitted.with(start, one, one.start) end
+      if left and not serves(one, others) then start = fitted.with(start, one, one.start) end
     end
     for i, one in ipairs(predict(own, moved_along(others, start, parameters))) do own[i].prediction = one end
   end)
@@ -220,8 +222,8 @@ local function show(source, all, options)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
   local reached = util.filtered(all, function(row) return row.refused or row.prediction end)
   local data = { [source.list or 'rows'] = util.map(reached, function(row)
-    local one, told = util.merged(row.prediction, { id = row.id, refused = row.refused }), {}
-    for ours, name in util.sorted_pairs(source.json) do told[name] = one[ours] end
+    local told = {}
+    for ours, name in util.sorted_pairs(source.json) do told[name] = row[ours] or (row.prediction or {})[ours] end
     return told
   end) }
   rows = csv.accepted(reached, options.json and function() print(json.encode(data)) end)
