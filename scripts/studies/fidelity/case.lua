@@ -6,10 +6,10 @@
 --
 -- and its prediction is problem:evaluate of that and nothing else. case.script() writes it as Lua.
 
-local lua_text = require 'studies.fidelity.lua_text'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local runtimes = require 'trinity.cluster.runtimes'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local case = {}
@@ -58,6 +58,36 @@ function case.evaluate(one, values)
   return found
 end
 
+local width = 118
+
+local function string_text(value) return value:find "[\n\\']" and ('%q'):format(value) or ("'%s'"):format(value) end
+
+--- Returns the Lua source of a value: numbers (with the fewest exact digits), strings, booleans, tables of these. Lines
+--- after the first begin with `indent` (0) blanks; tables that do not fit one line have several entries per line.
+function case.lua_text(value, indent)
+  if type(value) == 'number' then return text.digits(value) end
+  if type(value) == 'string' then return string_text(value) end
+  if type(value) ~= 'table' then return tostring(value) end
+  indent = indent or 0
+  local entries = util.map(value, function(entry) return case.lua_text(entry, indent + 2) end)
+  for key, entry in util.sorted_pairs(value) do
+    if type(key) == 'string' then
+      local name = key:match '^[%a_][%w_]*$' or ('[%s]'):format(string_text(key))
+      entries[#entries + 1] = ('%s = %s'):format(name, case.lua_text(entry, indent + 2))
+    end
+  end
+  local whole = #entries > 0 and ('{ %s }'):format(table.concat(entries, ', ')) or '{}'
+  if #whole + indent <= width - 30 and not whole:find '\n' then return whole end
+  local blanks, lines, alone = '\n' .. (' '):rep(indent), { '{' }, true -- alone: the last line takes no more entries
+  for _, entry in ipairs(entries) do
+    local several = entry:find '\n' ~= nil
+    if alone or several or indent + #lines[#lines] + #entry + 4 > width then lines[#lines + 1] = '' end
+    lines[#lines] = ('%s %s,'):format(lines[#lines], entry)
+    alone = several
+  end
+  return ('%s%s}'):format(table.concat(lines, blanks .. ' '), blanks)
+end
+
 local form = [[
 -- %s
 local trinity = require 'trinity'
@@ -74,8 +104,8 @@ print(('peak_memory_bytes %%.0f'):format(metrics.peak_memory_bytes))
 function case.script(one, found, comment)
   local strategy = util.merged(one.strategy, { recompute = found.recompute })
   local options = util.picked(one, { 'runtime', 'constants' })
-  return form:format(comment, one.model, lua_text.of(one.model_options), lua_text.of(one.cluster), lua_text.of(options),
-    lua_text.of(strategy))
+  return form:format(comment, one.model, case.lua_text(one.model_options), case.lua_text(one.cluster),
+    case.lua_text(options), case.lua_text(strategy))
 end
 
 --- Layers of every stage; nil where they divide. Embedding and head count as a layer each.

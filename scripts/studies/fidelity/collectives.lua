@@ -1,15 +1,18 @@
--- Predictions of cluster:collective for systems whose collectives others measured. A system's words become a cluster
--- (described.lua), and its collectives are those that strategies on it would pay. Two tables of others are read as they
--- are: AIConfigurator's of NCCL's tests (nccl.csv; github ai-dynamo/aiconfigurator), and a folder of vTrain's
--- all-reduces of A100 by GPUs (AR_GPU2_1M_1024M_LUT ...; github VIA-Research/vTrain, trace/a100), of whose steps of 1
--- MiB the powers of two are rows, as NCCL's tests have them, so that small messages count.
+-- Predictions of cluster:collective for systems whose collectives others measured. A system's words become a cluster:
+-- gpus, nodes, inside ("NVSwitch, NVLink3 x12", "NVLink2 hybrid cube mesh", "xGMI full mesh", "PCIe 3 x16 through host
+-- memory", "NVLink5 over the rack (domain 72)"), between ("8 x NDR 400 Gbit/s a node", "1 x 200 Gbit/s Slingshot 11 a
+-- GPU"), system (names the GPU). Line rates are data sheets'; what of them is reached is collective_constants.lua's.
+-- Two tables of others are read as they are: AIConfigurator's of NCCL's tests (nccl.csv; github
+-- ai-dynamo/aiconfigurator), and a folder of vTrain's all-reduces of A100 by GPUs (AR_GPU2_1M_1024M_LUT ...; github
+-- VIA-Research/vTrain, trace/a100), of whose steps of 1 MiB the powers of two are rows, as NCCL's tests have them.
 
 local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
+local devices = require 'trinity.cluster.devices'
 local model = require 'trinity.graph.model'
 local statistics = require 'trinity.base.statistics'
-local systems = require 'studies.fidelity.described'
+local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
 local collectives = {
@@ -23,23 +26,150 @@ local collectives = {
   priors = constants.by_name,
 }
 
+-- GPUs by words in `system`, longest first: kind of device, NVLink generation, links and bytes/s of one where it is not
+-- the generation's, bytes/s of an xGMI link.
+local gpus = csv.read(core.home .. '/scripts/studies/fidelity/gpus.csv', 'word', 'device', 'nvlink', 'links')
+
+-- Bytes/s of one NVLink, one direction, by generation, and of a PCIe 3 x16 slot (each generation doubles it).
+local nvlink_bytes_per_s = { 20e9, 25e9, 25e9, 25e9, 50e9 }
+local pcie3_bytes_per_s = 15.75e9
+local network_rates = { EDR = 100, HDR = 200, NDR = 400, XDR = 800 }
+
+local function has(text, ...)
+  for _, word in ipairs { ... } do
+    if text:lower():find(word, 1, true) then return true end
+  end
+  return false
+end
+
+--- How GPUs of a node are joined: layout, line rate of a GPU's links together and of one pair's, constants' names.
+--- nil and a reason where the words do not say.
+local function fabric_of(words, gpu, whole)
+  local own = tonumber(gpu.nvlink)
+  local generation = tonumber(words:match 'NVLink ?(%d)') or has(words, 'nvswitch', 'nvlink') and own
+  if generation then
+    local links = tonumber(words:match 'NVLink ?%d? x(%d+)' or gpu.links)
+    local link = generation == own and tonumber(gpu.link_bytes_per_s) or nvlink_bytes_per_s[generation]
+    if not links or not link then return nil, 'the number of NVLinks is not stated' end
+    local mesh = has(words, 'mesh', 'all to all', 'bridge', 'direct') and not has(words, 'switch')
+    local named = ('nvlink%d'):format(math.max(2, generation))
+    return { layout = has(words, 'cube mesh') and 'cube_mesh' or mesh and 'mesh' or 'switch', generation = generation,
+      share = named .. '_share', latency = named .. '_s', link = link, rate = links * link,
+      pair = links * link / math.max(1, whole - 1) }
+  end
+  if has(words, 'xgmi', 'infinity fabric') then
+    local pair = tonumber(gpu.xgmi_bytes_per_s)
+    if not pair then return nil, 'the rate of an xGMI link is not stated' end
+    return { layout = 'mesh', pair = pair, share = 'xgmi_share', latency = 'xgmi_s' }
+  end
+  local pcie, lanes = tonumber(words:match 'PCIe ?%a* ?(%d)'), tonumber(words:match 'x(%d+)') or 16
+  if not pcie then return nil, words == '' and 'links inside are not stated' or 'unknown links inside: ' .. words end
+  return { layout = has(words, 'host memory', 'no peer') and 'host' or 'pcie', latency = 'pcie_s', share = 'host_share',
+    rate = pcie3_bytes_per_s * 2 ^ (pcie - 3) * lanes / 16 }
+end
+
+--- The NICs of a node: their number, line rate and latency.
+local function network_of(words, gpus_a_node)
+  local count = tonumber(words:match '(%d+) ?x ') or 1
+  local gbit = tonumber(words:match '([%d.]+) ?Gbit/s' or words:match '([%d.]+) ?Gb/s' or words:match '([%d.]+) ?GbE')
+  for name, rate in util.sorted_pairs(network_rates) do gbit = gbit or words:find(name, 1, true) and rate end
+  if not gbit then
+    return nil, words == '' and 'links between nodes are not stated' or 'unknown links between: ' .. words
+  end
+  local tcp = has(words, 'tcp', 'ethernet', 'gbe', 'socket') and not has(words, 'roce', 'rdma')
+  return { count = has(words, 'a gpu', 'per gpu', 'each gpu') and count * gpus_a_node or count, rate = gbit * 1e9 / 8,
+    latency = has(words, 'efa', 'slingshot') and 'efa_s' or tcp and 'tcp_s' or 'infiniband_s' }
+end
+
+--- The machine that a row describes: gpus, nodes (domains of links inside, not operating systems), fabric, network,
+--- in_network; nil and a reason where the widths of its links are not stated.
+function collectives.describe(row)
+  local count, nodes, why = tonumber(row.gpus), tonumber(row.nodes), nil
+  local a_node = math.min(tonumber(row.inside:match 'domain (%d+)') or count / nodes, count)
+  if count % a_node ~= 0 then return nil, ('%d GPUs do not fill domains of %g'):format(count, a_node) end
+  local gpu = util.find(gpus, function(one) return row.system:find(one.word, 1, true) end) or {}
+  local found = { gpus = count, nodes = count / a_node, device = devices.find(gpu.device or '') and gpu.device or nil,
+    in_network = has(row.between, 'sharp on') or has(row.algorithm, 'sharp', 'collnet') }
+  if a_node > 1 then
+    found.fabric, why = fabric_of(row.inside, gpu, tonumber(row.system:match '%d+ of (%d+) x') or a_node)
+  end
+  if found.nodes > 1 and not why then found.network, why = network_of(row.between, a_node) end
+  return not why and found or nil, why
+end
+
+-- NVLinks between GPUs in the order of a ring of double bundles (models/clusters/dgx1_v100.lua).
+local cube = { { 1, 4, 1 }, { 1, 3, 1 }, { 1, 2, 2 }, { 1, 8, 2 }, { 4, 3, 2 }, { 4, 2, 1 }, { 4, 5, 2 }, { 3, 2, 2 },
+  { 3, 6, 2 }, { 2, 7, 1 }, { 8, 5, 1 }, { 8, 6, 1 }, { 8, 7, 2 }, { 5, 6, 2 }, { 5, 7, 1 }, { 6, 7, 2 } }
+
+--- Joins the GPUs of a node. Over PCIe peers reach each other through the switch, at the rate that NCCL reckons with;
+--- without peers every byte goes into host memory and out of it, and both ways share the slot.
+local function add_fabric(net, name, members, fabric, values)
+  local layout, switch = fabric.layout, name .. '/switch'
+  local function wire(rate, part)
+    return { bandwidth_bytes_per_s = rate * values[fabric.share], latency_s = values[fabric.latency] * part }
+  end
+  if layout == 'mesh' then return net:mesh(members, wire(fabric.pair, 1)) end
+  if layout ~= 'cube_mesh' then
+    local slot_share = topology.wire('pcie3_x16').bandwidth_bytes_per_s / pcie3_bytes_per_s
+    return net:link(members, switch, util.merged(wire(fabric.rate, 0.5), { duplex = layout == 'host' and 'half' or nil,
+      bandwidth_bytes_per_s = layout == 'pcie' and fabric.rate * slot_share or nil }))
+  end
+  for _, bundle in ipairs(cube) do
+    local a, b = members[bundle[1]], members[bundle[2]]
+    if a and b then net:link(a, b, wire(fabric.link * bundle[3], 1)) end
+  end
+  net:link(members, switch, 'pcie3_x16')
+end
+
+--- Divides the NICs equally among the GPUs where they divide; otherwise all GPUs share all NICs.
+local function add_network(net, name, members, network, values)
+  local cards = (network.count % #members == 0) and #members or (#members % network.count == 0) and network.count or 1
+  local rate = network.rate * network.count / cards * values.network_share
+  local function nic(i) return ('%s/nic%d'):format(name, i % cards) end
+  for i, member in ipairs(members) do
+    local own, port = ('%s/port%d'):format(name, i - 1), { bandwidth_bytes_per_s = rate, latency_s = 0 }
+    net:link(member, own, port)
+    net:link(own, nic(i - 1), port)
+  end
+  for i = 0, cards - 1 do
+    net:link(nic(i), 'network', { bandwidth_bytes_per_s = rate, latency_s = values[network.latency] / 2 })
+  end
+end
+
+-- Where the kind is not known: collectives do not ask for it.
+local any_device = { peak_flops_per_s = { float32 = 1e13 }, memory_bandwidth_bytes_per_s = 1e12, memory_bytes = 2 ^ 34 }
+
+--- The description of a cluster, as trinity.cluster takes it. found: what collectives.describe returned.
+function collectives.cluster(found, values)
+  local net, fabric = topology.new { name = 'described', queue = 'route' }, found.fabric or {}
+  if not found.device then net:device_type('gpu', any_device) end
+  for m = 0, found.nodes - 1 do
+    local name = 'n' .. m
+    local members = net:devices(name, found.gpus / found.nodes, found.device or 'gpu')
+    if fabric.layout then add_fabric(net, name, members, fabric, values) end
+    if found.network then add_network(net, name, members, found.network, values) end
+  end
+  local memory = found.device and devices.find(found.device).memory_bandwidth_bytes_per_s or 0
+  return util.merged(net:spec(), { collectives = util.merged(constants.library(values), {
+    multicast_bandwidth = fabric.layout == 'switch' and values['multicast' .. fabric.generation] or 0,
+    in_network = found.in_network, copy_bandwidth = values.copy_share * memory / 2 }) })
+end
+
 --- Where errors are counted from, by the bar of 1 MiB; smaller ones are mostly a call.
 local least_bytes = 2 ^ 20
 
-local kinds = { all_reduce = 'all_reduce', allreduce = 'all_reduce', all_gather = 'all_gather',
-  allgather = 'all_gather', reduce_scatter = 'reduce_scatter', reducescatter = 'reduce_scatter',
-  all_to_all = 'all_to_all', alltoall = 'all_to_all', all2all = 'all_to_all', broadcast = 'broadcast',
-  reduce = 'broadcast', -- the same backwards
+local kinds = { allreduce = 'all_reduce', allgather = 'all_gather', reducescatter = 'reduce_scatter',
+  alltoall = 'all_to_all', all2all = 'all_to_all', broadcast = 'broadcast', reduce = 'broadcast', -- the same backwards
   sendrecv = 'broadcast' } -- between neighbours
 local needed = { 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes' }
 
 -- Systems whose links are stated: GPUs on NVSwitches, and how many.
 local domains = { a100_sxm = 8, h100_sxm = 8, h200_sxm = 8, b200_sxm = 8, b300_sxm = 8, gb200 = 72, gb300 = 72 }
 
-local function row_of(run, system, collective, gpus, bytes, time_us)
+local function row_of(run, system, collective, count, bytes, time_us)
   local domain = domains[system]
-  return { run = run, system = ('%d of %d x %s'):format(gpus, domain or 8, system:gsub('_sxm', ''):upper()),
-    gpus = gpus, nodes = '1', inside = domain and ('NVSwitch (domain %d)'):format(domain) or '', between = '',
+  return { run = run, system = ('%d of %d x %s'):format(count, domain or 8, system:gsub('_sxm', ''):upper()),
+    gpus = count, nodes = '1', inside = domain and ('NVSwitch (domain %d)'):format(domain) or '', between = '',
     collective = collective, bytes = bytes, time_us = ('%.10g'):format(time_us) }
 end
 
@@ -48,11 +178,11 @@ local function of_vtrain(path)
   local names, rows = core.list_folder(path), {}
   table.sort(names)
   for _, name in ipairs(names) do
-    local gpus = name:match '^AR_GPU(%d+)_.*_LUT$'
-    local lines = gpus and util.read_file(('%s/%s'):format(path, name)) or ''
+    local count = name:match '^AR_GPU(%d+)_.*_LUT$'
+    local lines = count and util.read_file(('%s/%s'):format(path, name)) or ''
     for bytes, in_place_ns in lines:gmatch '(%d+),%d+,%a+,[%d.]+,[%d.]+,([%d.]+),[%d.]+' do
       if math.frexp(bytes) == 0.5 then -- a power of two
-        rows[#rows + 1] = row_of('vtrain_a100', 'a100_sxm', 'all_reduce', gpus, bytes, in_place_ns / 1e3)
+        rows[#rows + 1] = row_of('vtrain_a100', 'a100_sxm', 'all_reduce', count, bytes, in_place_ns / 1e3)
         rows[#rows].number = #rows
       end
     end
@@ -117,12 +247,12 @@ local function read_row(path, row)
     row.nodes)
   csv.expect(path, row, row.size >= 0 and row.size <= 2 ^ 50, "column 'bytes': expected from 0 to 2^50, got %s",
     row.bytes)
-  local word = row.collective:lower():gsub('[ (].*', ''):gsub('%-', '_')
+  local word = row.collective:lower():gsub('[ (].*', ''):gsub('[-_]', '')
   row.collective_kind, row.algorithm_asked = kinds[word], algorithm_of(row.algorithm:lower(), row.size)
   if not row.collective_kind then
     row.refused = 'unknown collective ' .. util.quoted(row.collective)
   else
-    row.found, row.refused = systems.describe(row)
+    row.found, row.refused = collectives.describe(row)
     local seconds = measured_s(path, row)
     row.measured = row.found and row.size >= least_bytes and not row.system:find('(trap)', 1, true) and seconds or nil
   end
@@ -137,7 +267,7 @@ local function cluster_of(row, wires)
   if kept.wires ~= wires then kept = { wires = wires } end
   local key = table.concat({ row.gpus, row.nodes, row.inside, row.between, row.system,
     tostring(row.found.in_network) }, '|')
-  kept[key] = kept[key] or model.cluster(systems.cluster(row.found, wires), { constants = 'data_sheet' })
+  kept[key] = kept[key] or model.cluster(collectives.cluster(row.found, wires), { constants = 'data_sheet' })
   return kept[key]
 end
 

@@ -2,12 +2,12 @@
 -- lib/trinity/cluster/calibrated.lua keeps them; fits.json has the rows of the fits and the errors that they left.
 -- A parameter is { id, name, path (of the table that has it) }, with its kind, runtime, or source and family.
 
+local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local kept = require 'trinity.cluster.calibrated'
-local lua_text = require 'studies.fidelity.lua_text'
 local runtimes = require 'trinity.cluster.runtimes'
 local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
@@ -149,7 +149,7 @@ function fitted.save(path, values, source, rows, some, groups)
   end
   for name, set in util.sorted_pairs(ids) do ids[name] = util.sorted_keys(set) end
   local head = util.read_file(core.home .. '/lib/trinity/cluster/calibrated.lua'):match '^.-\nreturn '
-  local written = head .. lua_text.of(fitted.rounded { kinds = kinds_with(values, groups and rows or {}),
+  local written = head .. case.lua_text(fitted.rounded { kinds = kinds_with(values, groups and rows or {}),
     runtimes = values.runtimes, sources = values.sources }) .. '\n'
   if path == '' then return io.write(written) end
   core.write_file(path, written)

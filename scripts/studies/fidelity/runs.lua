@@ -222,8 +222,8 @@ local function show(source, all, options)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
   local reached = util.filtered(all, function(row) return row.refused or row.prediction end)
   local data = { [source.list or 'rows'] = util.map(reached, function(row)
-    local told = {}
-    for ours, name in util.sorted_pairs(source.json) do told[name] = row[ours] or (row.prediction or {})[ours] end
+    local one, told = util.merged(row.prediction, { id = row.id, refused = row.refused }), {}
+    for ours, name in util.sorted_pairs(source.json) do told[name] = one[ours] end
     return told
   end) }
   rows = csv.accepted(reached, options.json and function() print(json.encode(data)) end)

@@ -73,9 +73,8 @@ local function describer(path)
   if path == '' then return nil end
   local chunk, why = util.load_file(path)
   local describe = (chunk or util.fail('%s', why))()
-  if type(describe) == 'function' then return describe end
-  util.fail('%s: expected a function from a number of GPUs to a description, got %s', util.shortened(path),
-    util.describe(describe))
+  return type(describe) == 'function' and describe or util.fail('%s: expected a function from a number of GPUs to a '
+    .. 'description, got %s', util.shortened(path), util.describe(describe))
 end
 
 --- Whether Megatron-LM's kernel of the softmax takes what a device has of a row (fused_softmax.py,

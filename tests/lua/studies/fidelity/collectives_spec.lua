@@ -6,7 +6,6 @@ local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local fit = require 'studies.fidelity.fit'
 local json = require 'trinity.base.json'
-local systems = require 'studies.fidelity.described'
 local topology = require 'trinity.cluster.topology'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
@@ -35,9 +34,9 @@ end
 local values = constants.fitted()
 
 local function cluster_of(words)
-  local found, why = systems.describe(words)
+  local found, why = collectives.describe(words)
   if not found then return nil, why end
-  return trinity.cluster(systems.cluster(found, values)), found
+  return trinity.cluster(collectives.cluster(found, values)), found
 end
 
 local function described(changes)

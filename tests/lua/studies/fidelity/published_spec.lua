@@ -7,7 +7,6 @@ local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local lua_text = require 'studies.fidelity.lua_text'
 local models = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
 local published = require 'studies.fidelity.published'
@@ -278,7 +277,7 @@ describe('values as Lua text', function()
   it('are equal when they are read back, on lines of at most 118 columns', function()
     local values = { 0.1, 1 / 3, 2 ^ 53, "it's", 'two\nlines', { ['a-b'] = true, list = {}, long = {} } }
     for i = 1, 40 do values[6].long[i] = ('word %d'):format(i) end
-    local text = lua_text.of(values)
+    local text = case.lua_text(values)
     for line in text:gmatch '[^\n]+' do expect(#line <= 118):truthy() end
     expect(json.encode(loadstring('return ' .. text)())):equals(json.encode(values))
   end)
