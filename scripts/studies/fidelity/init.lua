@@ -47,7 +47,12 @@ end
 
 --- The options of all comparisons, for trinity.options. The help of each says which comparisons take it.
 function fidelity.options()
-  local all = {}
+  local helps = util.map(fidelity.names, function(name) return ('%s: %s'):format(name, comparison(name).help) end)
+  local all = { ('Compares predictions with numbers of others. %s; errors: lists what the last fits left.'):format(
+      table.concat(helps, '; ')),
+    comparison = { default = '', position = true, help = table.concat(fidelity.names, ', ') .. ', errors' },
+    constants = { default = 'calibrated', help = "of the GPUs: calibrated, data_sheet, or a file of Lua with one's own" },
+    json = flag 'JSON on standard output and nothing else' }
   for option, one in util.sorted_pairs(declared) do
     local names = util.filtered(fidelity.names, function(name) return taken(name)[option] end)
     all[option] = util.merged(one, { help = ('%s: %s'):format(table.concat(names, ', '), one.help) })
@@ -55,15 +60,9 @@ function fidelity.options()
   return all
 end
 
-function fidelity.help()
-  return table.concat(util.map(fidelity.names, function(name)
-    return ('%s: %s'):format(name, comparison(name).help)
-  end), '; ') .. '; errors: lists what the last fits left'
-end
-
---- Runs the comparison called `name` with the options that the command line gave.
-function fidelity.run(name, options)
-  local known = util.joined(fidelity.names, { 'errors' })
+--- Runs the comparison that the command line names, with its options.
+function fidelity.run(options)
+  local name, known = options.comparison, util.joined(fidelity.names, { 'errors' })
   if not util.set(known)[name] then
     util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, known))
   end

@@ -5,7 +5,7 @@
 local case = require 'studies.fidelity.case'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
-local fit = require 'studies.fidelity.fit'
+local fitted = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local parallel_map = require 'trinity.parallel'
@@ -166,7 +166,7 @@ local function published(options)
   local same = util.grouped(plan.rows(options.rows), function(row)
     return row.configuration .. tostring(row.said 'vpp' ~= false)
   end)
-  local list = fit.each_piece(same, core.threads(), 'configurations', function(piece)
+  local list = fitted.each_piece(same, core.threads(), 'configurations', function(piece)
     return parallel_map(piece, function(rows) return compare(rows[1], options) end, { quiet = true })
   end)
   return util.map(list, function(one, i)

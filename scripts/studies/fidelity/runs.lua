@@ -14,7 +14,6 @@ local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
-local fit = require 'studies.fidelity.fit'
 local fitted = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
@@ -55,7 +54,7 @@ end
 
 local function with(rows, field) return util.filtered(rows, function(row) return row[field] ~= nil end) end
 
---- Errors of rows at `values` for fit.constants, with their row: two of a row with memory. Rows of one configuration
+--- Errors of rows at `values` for fitted.solution, with their row: two of a row with memory. Rows of one configuration
 --- share the weight of one.
 local function profiled(rows, values, parameters)
   local entries, of, alike = {}, {}, {}
@@ -88,7 +87,7 @@ end
 local function moved_along(entries, values, parameters)
   local serving = util.map(util.filtered(parameters, function(one) return serves(one, entries) end),
     function(one) return util.merged(one, { from = fitted.value(values, one) }) end)
-  local found = fit.constants(serving, entries, noise)
+  local found = fitted.solution(serving, entries, noise)
   for _, one in ipairs(serving) do values = fitted.with(values, one, found[one.id]) end
   return values
 end
@@ -158,7 +157,7 @@ local function show_fit(source, rows, options)
   local used = chosen(with(rows, 'measured'), options.only)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local values, parameters = fitted.values(), parameters_of(used, options.parameters)
-  local _, stopped = fit.each(rounds, 'rounds of the fit', function()
+  local _, stopped = fitted.each(rounds, 'rounds of the fit', function()
     values = moved_along(profiled(used, values, parameters), values, parameters)
   end, 'the fit ended early (%s) with the best so far; it cannot be resumed')
   fitted.save(options.save, values, source.name, used, options.only ~= '' or options.parameters ~= '')
@@ -182,7 +181,7 @@ local function cross_validate(source, rows, options)
   end
   used = served(used)
   local entries = profiled(rows, values, parameters)
-  fit.each(util.grouped(used, function(row) return row.left_out end), 'networks', function(own)
+  fitted.each(util.grouped(used, function(row) return row.left_out end), 'networks', function(own)
     local others = util.filtered(entries, function(entry) return entry.row.left_out ~= own.name end)
     local start = values
     for _, one in ipairs(parameters) do
@@ -216,7 +215,7 @@ end
 local function show(source, all, options)
   local rows, choice = util.filtered(all, function(row) return not row.refused end), constants.read(options.constants)
   local values = choice.sources and fitted.values(choice) or nil
-  local prediction = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
+  local prediction = fitted.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
     return predict(piece, values, true)
   end)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end

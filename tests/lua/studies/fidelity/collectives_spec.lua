@@ -4,7 +4,7 @@ local collectives = require 'studies.fidelity.collectives'
 local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
-local fit = require 'studies.fidelity.fit'
+local solver = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
 local topology = require 'trinity.cluster.topology'
 local trinity = require 'trinity'
@@ -239,7 +239,7 @@ describe('the fit', function()
       end)
     end
     for _ = 1, rounds do
-      v = fit.constants(util.map(list, function(one) return util.merged(one, { from = v[one.id] }) end), errors(), noise)
+      v = solver.solution(util.map(list, function(one) return util.merged(one, { from = v[one.id] }) end), errors(), noise)
     end
     return v
   end
