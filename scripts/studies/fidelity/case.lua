@@ -111,13 +111,11 @@ end
 --- Layers of every stage; nil where they divide. Embedding and head count as a layer each.
 function case.stages(layers, stages)
   if layers % stages == 0 then return nil end
-  local each, over, list = math.floor((layers + 2) / stages), (layers + 2) % stages, {}
-  for s = 1, stages do list[s] = each - (s == 1 and 1 or 0) - (s == stages and 1 or 0) end
-  for i = 1, over do
-    local s = i + 1 <= stages - 1 and i + 1 or i == stages - 1 and 1 or stages -- those between first
-    list[s] = list[s] + 1
-  end
-  return list
+  local each, over = math.floor((layers + 2) / stages), (layers + 2) % stages
+  return util.listed(stages, function(s)
+    local turn = s == 1 and stages - 1 or s == stages and s or s - 1 -- those between have one more first
+    return each - (s == 1 and 1 or 0) - (s == stages and 1 or 0) + (turn <= over and 1 or 0)
+  end)
 end
 
 return case

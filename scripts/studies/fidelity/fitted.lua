@@ -26,14 +26,11 @@ function fitted.priors(source)
   return found
 end
 
-local fits
-
 --- The last fits, or the ones saved with a file of constants: { rows = ids by source, errors = by source and group:
 --- { rows, fitted, left_out, apart } }; apart: the two rows of a group that pull apart most.
 function fitted.fits(file)
-  if file and core.exists(file .. '.json') then return json.read(file .. '.json') end
-  fits = fits or json.read(core.home .. '/scripts/studies/fidelity/fits.json')
-  return fits
+  local own = file and core.exists(file .. '.json')
+  return json.read(own and file .. '.json' or core.home .. '/scripts/studies/fidelity/fits.json')
 end
 
 --- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set. file: a

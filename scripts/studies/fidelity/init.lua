@@ -51,7 +51,7 @@ function fidelity.options()
   local all = { ('Compares predictions with numbers of others. %s; errors: lists what the last fits left.'):format(
       table.concat(helps, '; ')),
     comparison = { default = '', position = true, help = table.concat(fidelity.names, ', ') .. ', errors' },
-    constants = { default = 'calibrated', help = "of the GPUs: calibrated, data_sheet, or a file of Lua with one's own" },
+    constants = { default = 'calibrated', help = "of GPUs: calibrated, data_sheet, or a file of Lua with one's own" },
     json = flag 'JSON on standard output and nothing else' }
   for option, one in util.sorted_pairs(declared) do
     local names = util.filtered(fidelity.names, function(name) return taken(name)[option] end)

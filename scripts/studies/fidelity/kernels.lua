@@ -72,13 +72,9 @@ end
 
 --- `gpus` of a system's machines with the rate of its network adapters.
 local function cluster_of(system, gpus)
-  local name, slow = nodes.job(system[2], gpus), {}
-  for _, link in ipairs(system.slow and nodes.spec(name).links or {}) do
-    for _, adapter in ipairs { link.from, link.to } do
-      if tostring(adapter):find '/nic%d+$' then slow[adapter] = system.slow end
-    end
-  end
-  return model.cluster(name, { slow = next(slow) and slow or nil })
+  local slow = {}
+  for i = 0, system.slow and gpus - 1 or -1 do slow[('n%d/nic%d'):format(i / 8, i % 8)] = system.slow end
+  return model.cluster(nodes.job(system[2], gpus), { slow = next(slow) and slow or nil })
 end
 
 --- Rows of all-to-alls of the same form: every GPU's tokens go to the GPUs of their experts and back, 20 or 24

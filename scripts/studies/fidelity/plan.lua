@@ -161,19 +161,6 @@ local function compare(row, options)
     lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
 end
 
---- All rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.
-local function published(options)
-  local same = util.grouped(plan.rows(options.rows), function(row)
-    return row.configuration .. tostring(row.said 'vpp' ~= false)
-  end)
-  local list = fitted.each_piece(same, core.threads(), 'configurations', function(piece)
-    return parallel_map(piece, function(rows) return compare(rows[1], options) end, { quiet = true })
-  end)
-  return util.map(list, function(one, i)
-    return util.merged(one, { ids = util.map(same[i], function(row) return row.id end) })
-  end)
-end
-
 local function print_published(list)
   print(text.format_table({ 'rows', 'network', 'GPUs', 'published', 'best', 'ratio', 'fits' }, util.map(list,
     function(one)
@@ -189,8 +176,15 @@ local function print_published(list)
   end
 end
 
+--- Compares all rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.
 function plan.run(options)
-  local rows = published(options)
+  local same = util.grouped(plan.rows(options.rows), function(row)
+    return row.configuration .. tostring(row.said 'vpp' ~= false)
+  end)
+  local rows = fitted.each_piece(same, core.threads(), 'configurations', function(piece)
+    return parallel_map(piece, function(alike) return compare(alike[1], options) end, { quiet = true })
+  end)
+  for i, one in ipairs(rows) do one.ids = util.map(same[i], function(row) return row.id end) end
   local function counted(most) -- by rows, not by configurations
     return util.sum(rows, function(one) return one.ratio <= most and #one.ids or 0 end)
   end

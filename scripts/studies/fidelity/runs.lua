@@ -241,22 +241,22 @@ local function show(source, all, options)
   if source.ranked then errors.print_ranking(rows) end
 end
 
---- Rows of a source and of --more-rows.
+--- Rows of a source, and of --more-rows.
 local function read(source, options)
-  local rows, fits = source.read(options), options.fit or options.cross_validate
-  if fits then rows = csv.accepted(rows) end
-  for _, row in ipairs(rows) do row.source = source end
+  local fits = options.fit or options.cross_validate
+  local function rows_of(one, given)
+    local rows = fits and csv.accepted(one.read(given)) or one.read(given)
+    for _, row in ipairs(rows) do row.source = one end
+    return rows
+  end
+  local rows = rows_of(source, options)
   for _, word in ipairs(options.more_rows) do
     local name, path = word:match '^(%w+):(.+)$'
     if not fits or name ~= 'published' and name ~= 'vtrain' then
       util.fail_usage("option '--more-rows': expected published:FILE or vtrain:FILE with --fit or --cross-validate, "
         .. 'got %s', util.quoted(word))
     end
-    local other = require('studies.fidelity.' .. name)
-    for _, row in ipairs(csv.accepted(other.read(util.merged(options, { rows = path })))) do
-      row.source = other
-      rows[#rows + 1] = row
-    end
+    rows = util.joined(rows, rows_of(require('studies.fidelity.' .. name), util.merged(options, { rows = path })))
   end
   return rows
 end
