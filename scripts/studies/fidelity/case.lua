@@ -1,10 +1,6 @@
--- A run that others measured, as a script says it: trinity.model, trinity.cluster with constants and a runtime, and a
--- strategy's words. A case is
---
---   { model = name, model_options = {...}, cluster = a name or a description, runtime = name or { base =, ... },
---     constants = a table or nil, strategy = {...}, recomputes = words that are tried in turn until the plan fits }
---
--- and its prediction is problem:evaluate of that and nothing else. case.script() writes it as Lua.
+-- A run that others measured, as a script says it: a case is { model = name, model_options = {...}, cluster = a name or
+-- a description, runtime = name or { base =, ... }, constants = a table or nil, strategy = {...}, recomputes = words
+-- that are tried in turn until the plan fits }. Its prediction is problem:evaluate of that and nothing else.
 
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'

@@ -136,16 +136,12 @@ local function add_network(net, name, members, network, values)
   end
 end
 
--- Where the kind is not known: collectives do not ask for it.
-local any_device = { peak_flops_per_s = { float32 = 1e13 }, memory_bandwidth_bytes_per_s = 1e12, memory_bytes = 2 ^ 34 }
-
 --- The description of a cluster, as trinity.cluster takes it. found: what collectives.describe returned.
 function collectives.cluster(found, values)
   local net, fabric = topology.new { name = 'described', queue = 'route' }, found.fabric or {}
-  if not found.device then net:device_type('gpu', any_device) end
   for m = 0, found.nodes - 1 do
     local name = 'n' .. m
-    local members = net:devices(name, found.gpus / found.nodes, found.device or 'gpu')
+    local members = net:devices(name, found.gpus / found.nodes, found.device or 'h100') -- no collective asks
     if fabric.layout then add_fabric(net, name, members, fabric, values) end
     if found.network then add_network(net, name, members, found.network, values) end
   end
@@ -154,9 +150,6 @@ function collectives.cluster(found, values)
     multicast_bandwidth = fabric.layout == 'switch' and values['multicast' .. fabric.generation] or 0,
     in_network = found.in_network, copy_bandwidth = values.copy_share * memory / 2 }) })
 end
-
---- Where errors are counted from, by the bar of 1 MiB; smaller ones are mostly a call.
-local least_bytes = 2 ^ 20
 
 local kinds = { allreduce = 'all_reduce', allgather = 'all_gather', reducescatter = 'reduce_scatter',
   alltoall = 'all_to_all', all2all = 'all_to_all', broadcast = 'broadcast', reduce = 'broadcast', -- the same backwards
@@ -235,7 +228,8 @@ local function algorithm_of(words, size)
   return found[2]
 end
 
---- A row as it is asked. Errors are counted over measured ones from 1 MiB up whose links are stated and no trap.
+--- A row as it is asked. Errors are counted over measured ones from 1 MiB up (smaller ones are mostly a call) whose
+--- links are stated and no trap.
 local function read_row(path, row)
   for _, column in ipairs { 'inside', 'between', 'collective', 'system', 'algorithm', 'run' } do
     row[column] = row[column] or ''
@@ -254,7 +248,7 @@ local function read_row(path, row)
   else
     row.found, row.refused = collectives.describe(row)
     local seconds = measured_s(path, row)
-    row.measured = row.found and row.size >= least_bytes and not row.system:find('(trap)', 1, true) and seconds or nil
+    row.measured = row.found and row.size >= 2 ^ 20 and not row.system:find('(trap)', 1, true) and seconds or nil
   end
   row.pair, row.family, row.runtimes = word == 'sendrecv', 'wires', {}
   row.group, row.left_out, row.served = row.run, row.run, row.run

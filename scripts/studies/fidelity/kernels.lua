@@ -102,14 +102,12 @@ local function exchanges(path)
   return found
 end
 
-local function by_group(rows) return util.grouped(rows, function(row) return row.group end) end
-
 local function ratio(row) return row.predicted / row.measured end
 
 --- Errors by group and class; `form`: the mean error that is left where one factor corrects all of a group.
 local function summaries(rows)
   local list = {}
-  for _, group in ipairs(by_group(rows)) do
+  for _, group in ipairs(util.grouped(rows, function(row) return row.group end)) do
     local ratios = util.map(group, ratio)
     table.sort(ratios)
     local median = ratios[math.floor((#ratios + 1) / 2)]
