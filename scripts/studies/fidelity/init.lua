@@ -1,7 +1,6 @@
--- Comparisons of `trinity study fidelity` with numbers that others measured or counted. A comparison is a module here
--- that returns { help = a line, takes = names of options below, shared = tables of ../shared/data by the option that
--- they are the default of, run = function(options) }; one of measured runs has what runs.lua asks for in place of
--- `run`, and takes the options of fits. To add one, add its name to the list below.
+-- Comparisons of `trinity study fidelity` with numbers of others. A comparison is a module here that returns { help = a
+-- line, takes = names of options below, shared = tables of ../shared/data by the option that they are the default of,
+-- run = function(options), or what runs.lua asks for }. To add one, add its name to the list below.
 
 local errors = require 'studies.fidelity.errors'
 local fitted = require 'studies.fidelity.fitted'

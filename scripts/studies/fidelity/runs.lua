@@ -24,7 +24,6 @@ local util = require 'trinity.base.util'
 local runs = {}
 
 local noise, step = 0.05, 0.05
-local rounds = { 1, 2 } -- slopes change as constants move
 
 local function configuration_of(row) return row.configuration or row end
 
@@ -40,10 +39,8 @@ local function predict(rows, values, keep)
     why = row.place and not why:find(row.place, 1, true) and ('%s: %s'):format(row.place, why) or why
     return keep and { refused = why } or util.fail('%s', why)
   end, { quiet = keep })
-  for i, same in ipairs(groups) do
-    for _, row in ipairs(same) do of[row] = found[i] end
-  end
-  return util.map(rows, function(row) return of[row] end)
+  for i, same in ipairs(groups) do of[same.name] = found[i] end
+  return util.map(rows, function(row) return of[configuration_of(row)] end)
 end
 
 --- Logarithms of predicted over measured: of time or speed, and of memory where a source measures it.
@@ -157,7 +154,7 @@ local function show_fit(source, rows, options)
   local used = chosen(with(rows, 'measured'), options.only)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local values, parameters = fitted.values(), parameters_of(used, options.parameters)
-  local _, stopped = fitted.each(rounds, 'rounds of the fit', function()
+  local _, stopped = fitted.each({ 1, 2 }, 'rounds of the fit', function() -- slopes change as constants move
     values = moved_along(profiled(used, values, parameters), values, parameters)
   end, 'the fit ended early (%s) with the best so far; it cannot be resumed')
   fitted.save(options.save, values, source.name, used, options.only ~= '' or options.parameters ~= '')
