@@ -1,6 +1,6 @@
 -- trinity study fidelity golden: peak and resting memory of Megatron-LM's functional tests, bytes that PyTorch's
 -- allocator has given out on the last rank. A row becomes the arguments of Megatron-LM that it states, which
--- trinity.job reads like those of any job; words of the test's name state the rest.
+-- trinity.job reads like a job's; words of the test's name state the rest.
 
 local case = require 'studies.fidelity.case'
 local core = require 'trinity.core'

@@ -6,7 +6,7 @@
 --   json                             what --json prints of a row and its prediction, in a list called `list`
 --   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
 --
--- row.title is of its case's script; assumptions.csv has what rows leave open. Errors are predicted / measured - 1.
+-- row.title heads the script of its case; assumptions.csv has what rows leave open. Errors: predicted / measured - 1.
 -- `left_out` names what is left out of a fit together, `configuration` rows that differ in their measurements alone.
 
 local case = require 'studies.fidelity.case'

@@ -56,8 +56,8 @@ local function entry(plan, what, list, ...)
   return list
 end
 
--- What a plan's file has at least: of a list with one entry in the form of it, of groups [[[gpu, GPUs of the node,
--- zone], ...], tp].
+-- The form of a plan's file: entries of a list are like the one here, groups are [[[gpu, GPUs of the node, zone], ...],
+-- tp].
 local form = { mbs = 1, gbs = 1,
   pipeline_list = { { layers_per_stage = { { 0 } }, tmp_per_stage = { { { { { 'GPU', 4, 'zone' } }, 4 } } } } } }
 
