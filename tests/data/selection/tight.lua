@@ -1,7 +1,7 @@
 -- Makes strategy-selection problems in the shape of the IOPDDL contest's (ASPLOS 2025) transformers over 32 devices,
--- with a memory limit near the smallest that can be met: tight.lua SEED [FILE.json]. As a module: a function of the
--- seed that returns the problem as trinity.select takes it, and the least limit that can be met. Whole numbers only,
--- so a seed gives the same problem on every machine.
+-- with a memory limit near the smallest that can be met: a function of a seed that returns the problem as
+-- trinity.select takes it, and the least limit that can be met. Whole numbers only, so a seed gives the same problem
+-- on every machine.
 --
 -- Operators are einsums over a mesh of three axes: a strategy gives every axis to a loop index or to none (all devices
 -- do the same). Contracted indices cost an all-reduce; an edge costs what it takes to move the producer's layout to
@@ -10,7 +10,6 @@
 -- Weights live all the time, other results until their last consumer. The smallest peak comes from the least usage of
 -- every node, which are layouts that all aliases share, so it can be reached; the limit is one to three per cent above.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local FORBIDDEN, MOST_STRATEGIES, AXES = 1e18, { 9, 16, 24, 36, 64, 112, 178 }, { 2, 4, 4 }
@@ -36,23 +35,19 @@ local function layouts(sizes)
   return all
 end
 
--- A layout through a map of indices: 0 where an index is not in the tensor.
-local function through(layout, map)
+-- A layout of loops, one letter each, in a tensor of other letters: 0 where the loop's letter is not among them.
+local function through(layout, loops, letters)
   local result = {}
-  for x = 1, #AXES do result[x] = layout[x] > 0 and map[layout[x]] or 0 end
-  return result
-end
-
-local function product(list)
-  local result = 1
-  for _, factor in ipairs(list) do result = result * factor end
+  for x, loop in ipairs(layout) do
+    result[x] = loop > 0 and letters:find(loops:sub(loop, loop), 1, true) or 0
+  end
   return result
 end
 
 -- Over how many devices a layout divides.
 local function shares(layout)
   local count = 1
-  for x = 1, #AXES do if layout[x] > 0 then count = count * AXES[x] end end
+  for x, loop in ipairs(layout) do if loop > 0 then count = count * AXES[x] end end
   return count
 end
 
@@ -72,9 +67,11 @@ function Maker:move_cost(have, want, bytes)
   return cost
 end
 
-function Maker:add(node)
-  self.nodes[#self.nodes + 1] = node
-  node.number, node.last = #self.nodes, #self.nodes
+-- A node whose tensor has these sizes.
+function Maker:add(dims, bytes_each)
+  local node = { dims = dims, bytes = bytes_each, strategies = {}, number = #self.nodes + 1, last = #self.nodes + 1 }
+  for _, size in ipairs(dims) do node.bytes = node.bytes * size end
+  self.nodes[node.number] = node
   return node
 end
 
@@ -88,44 +85,48 @@ function Maker:thin(strategies)
   return strategies
 end
 
--- An einsum: loop sizes, the result's index of each loop index (0: contracted), operands with such maps.
-function Maker:einsum(sizes, map, operands, bytes_each)
-  local dims, strategies = {}, {}
-  for i, d in ipairs(map) do if d > 0 then dims[d] = sizes[i] end end
-  local node = self:add { dims = dims, bytes = bytes_each * product(dims) }
-  for _, loop in ipairs(layouts(sizes)) do
-    local s, cost = { loop = loop, out = through(loop, map) }, 0
+-- An einsum: letters of its loops and of its result, and operands, each with its letters. `sizes`: of letters, where
+-- they are not an operand's.
+function Maker:einsum(loops, result, bytes_each, operands, sizes)
+  sizes = sizes or {}
+  for _, operand in ipairs(operands) do
+    for d, size in ipairs(operand[1].dims) do
+      local letter = operand[2]:sub(d, d)
+      sizes[letter] = sizes[letter] or size
+    end
+  end
+  local function sizes_of(letters)
+    local list = {}
+    for letter in letters:gmatch '.' do list[#list + 1] = sizes[letter] end
+    return list
+  end
+  local node = self:add(sizes_of(result), bytes_each)
+  for i, layout in ipairs(layouts(sizes_of(loops))) do
+    local s = { layout = layout, out = through(layout, loops, result), cost = 0 }
     s.usage = math.ceil(node.bytes / shares(s.out))
-    for x = 1, #AXES do
-      if loop[x] > 0 and map[loop[x]] == 0 then
-        cost = cost + 1 + math.floor(2 * s.usage * (AXES[x] - 1) / AXES[x] * self.slowness[x] / 64)
+    for x, loop in ipairs(layout) do
+      if loop > 0 and s.out[x] == 0 then
+        s.cost = s.cost + 1 + math.floor(2 * s.usage * (AXES[x] - 1) / AXES[x] * self.slowness[x] / 64)
       end
     end
-    s.cost = cost
-    strategies[#strategies + 1] = s
+    node.strategies[i] = s
   end
-  node.strategies = self:thin(strategies)
-  for _, operand in ipairs(operands) do self:connect(operand[1], node, operand[2]) end
+  self:thin(node.strategies)
+  for _, operand in ipairs(operands) do
+    local from, letters = unpack(operand)
+    from.last = node.number
+    self:connect(from, node, function(s, t)
+      return self:move_cost(s.out, through(t.layout, loops, letters), from.bytes)
+    end)
+  end
   return self:aliases(node)
 end
 
--- A result that others of its shape share: made once, used in every layer.
-function Maker:shared(dims)
-  local map, low = {}, {}
-  for d = 1, #dims do map[d], low[d] = d, d > 1 and d - 1 or 0 end
-  local rest = {}
-  for d = 2, #dims do rest[d - 1] = dims[d] end
-  local row = self:einsum(rest, { unpack(map, 1, #rest) }, { { self:scalar(), { 0, 0 } } }, 2)
-  return self:einsum(dims, map, { { row, low } }, 2)
-end
-
-function Maker:connect(from, to, map)
-  from.last = to.number
+-- An edge that costs cost(strategy, strategy, their numbers).
+function Maker:connect(from, to, cost)
   local costs = {}
-  for _, s in ipairs(from.strategies) do
-    for _, t in ipairs(to.strategies) do
-      costs[#costs + 1] = self:move_cost(s.out, through(t.loop, map), from.bytes)
-    end
+  for i, s in ipairs(from.strategies) do
+    for j, t in ipairs(to.strategies) do costs[#costs + 1] = cost(s, t, i, j) end
   end
   self.edges[#self.edges + 1] = { from.number, to.number, costs }
 end
@@ -133,108 +134,95 @@ end
 -- Some nodes are followed by others of the same layout, as bitcasts and conversions are; returns the last.
 function Maker:aliases(node)
   while self.random:integer(100) <= 55 do
-    local alias = self:add { dims = node.dims, bytes = node.bytes, strategies = {},
-      usesnone = self.random:integer(2) == 1 }
-    node.last = alias.number
-    local costs = {}
+    local alias = self:add(node.dims, 0)
+    alias.bytes, alias.usesnone, node.last = node.bytes, self.random:integer(2) == 1, alias.number
     for i, s in ipairs(node.strategies) do
-      alias.strategies[i] = { loop = s.loop, out = s.out, usage = s.usage, cost = 0 }
-      for j = 1, #node.strategies do costs[#costs + 1] = i == j and 0 or FORBIDDEN end
+      alias.strategies[i] = { out = s.out, usage = s.usage, cost = 0 }
     end
-    self.edges[#self.edges + 1] = { node.number, alias.number, costs }
+    self:connect(node, alias, function(_, _, i, j) return i == j and 0 or FORBIDDEN end)
     node = alias
   end
   return node
 end
 
 function Maker:weight(dims)
-  local node = self:add { dims = dims, bytes = 2 * product(dims), strategies = {}, resident = true }
+  local node = self:add(dims, 2)
+  node.resident = true
   for i, layout in ipairs(layouts(dims)) do
-    node.strategies[i] = { loop = layout, out = layout, usage = math.ceil(node.bytes / shares(layout)), cost = 0 }
+    node.strategies[i] = { out = layout, usage = math.ceil(node.bytes / shares(layout)), cost = 0 }
   end
   return node
 end
 
 function Maker:scalar()
-  local only = { loop = { 0, 0, 0 }, out = { 0, 0, 0 }, usage = 4, cost = 0 }
-  return self:add { dims = {}, bytes = 4, strategies = { only } }
+  local node = self:add({}, 4)
+  node.strategies[1] = { out = { 0, 0, 0 }, usage = 4, cost = 0 }
+  return node
+end
+
+-- A result that others of its shape share: made once, used in every layer.
+function Maker:shared(rows, columns)
+  local row = self:einsum('c', 'c', 2, { { self:scalar(), '' } }, { c = columns })
+  return self:einsum('rc', 'rc', 2, { { row, 'c' } }, { r = rows })
 end
 
 -- x [batch, length, width], normalised: two reductions with a common reader.
 function Maker:norm(x)
-  local b, l, h = unpack(x.dims)
-  local mean = self:einsum({ b, l, h }, { 1, 2, 0 }, { { x, { 1, 2, 3 } } }, 4)
-  local centred = self:einsum({ b, l, h }, { 1, 2, 3 }, { { x, { 1, 2, 3 } }, { mean, { 1, 2, 0 } } }, 2)
-  local square = self:einsum({ b, l, h }, { 1, 2, 0 }, { { centred, { 1, 2, 3 } } }, 4)
-  local gain = self:weight { h }
-  return self:einsum({ b, l, h }, { 1, 2, 3 },
-    { { centred, { 1, 2, 3 } }, { square, { 1, 2, 0 } }, { gain, { 0, 0, 1 } }, { self:scalar(), { 0, 0, 0 } } }, 2)
+  local mean = self:einsum('blw', 'bl', 4, { { x, 'blw' } })
+  local centred = self:einsum('blw', 'blw', 2, { { x, 'blw' }, { mean, 'bl' } })
+  local square = self:einsum('blw', 'bl', 4, { { centred, 'blw' } })
+  local gain = self:weight { x.dims[3] }
+  return self:einsum('blw', 'blw', 2, { { centred, 'blw' }, { square, 'bl' }, { gain, 'w' }, { self:scalar(), '' } })
 end
 
 -- One weight's matmul: x [batch, length, k] with w [k, n].
 function Maker:linear(x, n)
-  local b, l, k = unpack(x.dims)
-  local w = self:weight { k, n }
-  return self:einsum({ b, l, n, k }, { 1, 2, 3, 0 }, { { x, { 1, 2, 0, 3 } }, { w, { 0, 0, 2, 1 } } }, 2)
+  return self:einsum('blnk', 'bln', 2, { { x, 'blk' }, { self:weight { x.dims[3], n }, 'kn' } })
 end
 
-function Maker:plus(x, y)
-  return self:einsum(x.dims, { 1, 2, 3 }, { { x, { 1, 2, 3 } }, { y, { 1, 2, 3 } } }, 2)
-end
+function Maker:plus(x, y) return self:einsum('blw', 'blw', 2, { { x, 'blw' }, { y, 'blw' } }) end
 
--- heads: a width becomes heads of their own.
-function Maker:split(x, heads)
-  local b, l, h = unpack(x.dims)
-  return self:einsum({ b, l, heads, h / heads }, { 1, 2, 3, 4 }, { { x, { 1, 2, 3, 0 } } }, 2)
+-- A matmul of x whose width becomes heads of their own.
+function Maker:heads(x, heads)
+  local width = x.dims[3]
+  return self:einsum('blhd', 'blhd', 2, { { self:linear(x, width), 'blh' } }, { h = heads, d = width / heads })
 end
 
 -- Rotates [batch, length, heads, depth] by an angle a place of length and depth.
-function Maker:turn(x, turns)
-  return self:einsum(x.dims, { 1, 2, 3, 4 }, { { x, { 1, 2, 3, 4 } }, { turns, { 0, 1, 0, 2 } } }, 2)
-end
+function Maker:turn(x, turns) return self:einsum('blhd', 'blhd', 2, { { x, 'blhd' }, { turns, 'ld' } }) end
 
 function Maker:attention(x, heads, mask, turns)
   local normal = self:norm(x)
-  local h = x.dims[3]
-  local q = self:turn(self:split(self:linear(normal, h), heads), turns)
-  local k = self:turn(self:split(self:linear(normal, h), heads), turns)
-  local v = self:split(self:linear(normal, h), heads)
-  local b, l, _, d = unpack(q.dims)
-  local scores = self:einsum({ b, heads, l, l, d }, { 1, 2, 3, 4, 0 },
-    { { q, { 1, 3, 2, 0, 4 } }, { k, { 1, 3, 0, 2, 4 } } }, 2)
-  local masked = { { scores, { 1, 2, 3, 4 } }, { mask, { 0, 0, 1, 2 } } }
-  scores = self:einsum({ b, heads, l, l }, { 1, 2, 3, 4 }, masked, 2)
-  local all = { b, heads, l, l }
-  local most = self:einsum(all, { 1, 2, 3, 0 }, { { scores, { 1, 2, 3, 4 } } }, 2)
-  local raised = self:einsum(all, { 1, 2, 3, 4 }, { { scores, { 1, 2, 3, 4 } }, { most, { 1, 2, 3, 0 } } }, 2)
-  local sum = self:einsum(all, { 1, 2, 3, 0 }, { { raised, { 1, 2, 3, 4 } } }, 4)
-  local share = self:einsum(all, { 1, 2, 3, 4 }, { { raised, { 1, 2, 3, 4 } }, { sum, { 1, 2, 3, 0 } } }, 2)
-  local mixed = self:einsum({ b, heads, l, d, l }, { 1, 3, 2, 4, 0 },
-    { { share, { 1, 2, 3, 0, 4 } }, { v, { 1, 3, 0, 4, 2 } } }, 2)
-  local joined = self:einsum({ b, l, h }, { 1, 2, 3 }, { { mixed, { 1, 2, 3 } } }, 2)
-  return self:plus(x, self:linear(joined, h))
+  local q, k = self:turn(self:heads(normal, heads), turns), self:turn(self:heads(normal, heads), turns)
+  local v = self:heads(normal, heads)
+  local scores = self:einsum('bhqkd', 'bhqk', 2, { { q, 'bqhd' }, { k, 'bkhd' } })
+  scores = self:einsum('bhqk', 'bhqk', 2, { { scores, 'bhqk' }, { mask, 'qk' } })
+  local most = self:einsum('bhqk', 'bhq', 2, { { scores, 'bhqk' } })
+  local raised = self:einsum('bhqk', 'bhqk', 2, { { scores, 'bhqk' }, { most, 'bhq' } })
+  local sum = self:einsum('bhqk', 'bhq', 4, { { raised, 'bhqk' } })
+  local share = self:einsum('bhqk', 'bhqk', 2, { { raised, 'bhqk' }, { sum, 'bhq' } })
+  local mixed = self:einsum('bhqdk', 'bqhd', 2, { { share, 'bhqk' }, { v, 'bkhd' } })
+  local joined = self:einsum('blw', 'blw', 2, { { mixed, 'blw' } }, { w = x.dims[3] })
+  return self:plus(x, self:linear(joined, x.dims[3]))
 end
 
 function Maker:feed_forward(x, widening)
-  local normal, h = self:norm(x), x.dims[3]
-  local wide = self:linear(normal, widening * h)
-  local gate = self:linear(normal, widening * h)
-  local bent = self:einsum(gate.dims, { 1, 2, 3 }, { { gate, { 1, 2, 3 } } }, 2)
-  local both = self:einsum(wide.dims, { 1, 2, 3 }, { { wide, { 1, 2, 3 } }, { bent, { 1, 2, 3 } } }, 2)
-  return self:plus(x, self:linear(both, h))
+  local normal, width = self:norm(x), x.dims[3]
+  local wide = self:linear(normal, widening * width)
+  local gate = self:linear(normal, widening * width)
+  local bent = self:einsum('blw', 'blw', 2, { { gate, 'blw' } })
+  return self:plus(x, self:linear(self:plus(wide, bent), width))
 end
 
 -- The least possible peak: every node with its least usage.
-local function least_peak(problem)
-  local changes = {}
-  for v, live in ipairs(problem.nodes.intervals) do
-    local least = math.huge
-    for _, usage in ipairs(problem.nodes.usages[v]) do least = math.min(least, usage) end
+local function least_peak(nodes)
+  local changes, level, peak = {}, 0, 0
+  for v, live in ipairs(nodes.intervals) do
+    local least = math.min(unpack(nodes.usages[v]))
     changes[live[1]] = (changes[live[1]] or 0) + least
     changes[live[2]] = (changes[live[2]] or 0) - least
   end
-  local level, peak = 0, 0
-  for t = 0, #problem.nodes.intervals do
+  for t = 0, #nodes.intervals do
     level = level + (changes[t] or 0)
     peak = math.max(peak, level)
   end
@@ -242,24 +230,19 @@ local function least_peak(problem)
 end
 
 function Maker:problem(name)
-  local problem = { name = name, nodes = { intervals = {}, costs = {}, usages = {} },
-    edges = { nodes = {}, costs = {} } }
+  local nodes, edges = { intervals = {}, costs = {}, usages = {} }, { nodes = {}, costs = {} }
   for v, node in ipairs(self.nodes) do
     local costs, usages = {}, {}
     for i, s in ipairs(node.strategies) do costs[i], usages[i] = s.cost, s.usage end
-    problem.nodes.costs[v], problem.nodes.usages[v] = costs, usages
-    local from, to = v - 1, node.last
-    if node.resident then from, to = 0, #self.nodes end
-    problem.nodes.intervals[v] = { from, node.usesnone and from or to }
+    nodes.costs[v], nodes.usages[v] = costs, usages
+    nodes.intervals[v] = node.resident and { 0, #self.nodes } or { v - 1, node.usesnone and v - 1 or node.last }
   end
-  for e, edge in ipairs(self.edges) do
-    problem.edges.nodes[e], problem.edges.costs[e] = { edge[1], edge[2] }, edge[3]
-  end
-  return problem
+  for e, edge in ipairs(self.edges) do edges.nodes[e], edges.costs[e] = { edge[1], edge[2] }, edge[3] end
+  return { name = name, nodes = nodes, edges = edges }
 end
 
 -- The problem of a seed, about 800 nodes, and the least limit that can be met.
-local function make(seed)
+return function(seed)
   local random = trinity.random(seed, 'tight selection')
   local function one_of(...) return (select(random:integer(select('#', ...)), ...)) end
   local maker = setmetatable({ random = random, nodes = {}, edges = {},
@@ -267,30 +250,13 @@ local function make(seed)
   local batch, length, heads = one_of(4, 8, 16), one_of(32, 64, 96), one_of(4, 8, 12)
   local width, widening = heads * one_of(32, 64), one_of(2, 3, 4)
   local vocabulary = maker:weight { 32 * one_of(200, 250, 300), width }
-  local x = maker:einsum({ batch, length, width, vocabulary.dims[1] }, { 1, 2, 3, 0 },
-    { { vocabulary, { 0, 0, 2, 1 } } }, 2)
-  local mask, turns = maker:shared { length, length }, maker:shared { length, width / heads }
+  local x = maker:einsum('blwv', 'blw', 2, { { vocabulary, 'vw' } }, { b = batch, l = length })
+  local mask, turns = maker:shared(length, length), maker:shared(length, width / heads)
   while #maker.nodes < 720 do x = maker:feed_forward(maker:attention(x, heads, mask, turns), widening) end
-  local last = maker:einsum(x.dims, { 1, 0, 2 }, { { maker:norm(x), { 1, 2, 3 } } }, 2)
-  maker:einsum({ batch, vocabulary.dims[1], width }, { 1, 2, 0 },
-    { { last, { 1, 0, 2 } }, { vocabulary, { 0, 1, 2 } } }, 4)
+  local last = maker:einsum('blw', 'bw', 2, { { maker:norm(x), 'blw' } })
+  maker:einsum('bvw', 'bv', 4, { { last, 'bw' }, { vocabulary, 'vw' } })
   local problem = maker:problem(('tight-%d'):format(seed))
-  local least = least_peak(problem)
+  local least = least_peak(problem.nodes)
   problem.usage_limit = math.floor(least * (100 + random:integer(3)) / 100)
   return problem, least
 end
-
--- Writes a problem as the contest does, counted from 0.
-local function write(problem, path)
-  for _, pair in ipairs(problem.edges.nodes) do pair[1], pair[2] = pair[1] - 1, pair[2] - 1 end
-  local file = assert(io.open(path, 'w'))
-  file:write(core.to_json { problem = problem })
-  file:close()
-end
-
-if ... ~= 'module' then
-  local seed = tonumber(arg[1]) or error('a seed: tight.lua SEED [FILE.json]', 0)
-  write(make(seed), arg[2] or ('tight-%d.json'):format(seed))
-  return
-end
-return make
