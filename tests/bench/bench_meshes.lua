@@ -5,19 +5,7 @@
 -- At last evaluations a second of GPT-2 large on 16 GPUs, where the structure was seen but the strategy was not.
 
 local trinity = require 'trinity'
-
---- The network of a config.json with these fields.
-local function decoder(fields, sequence)
-  local taken = os.tmpname()
-  local path = taken .. '.json'
-  local file = assert(io.open(path, 'w'))
-  file:write(trinity.files.json.encode(fields))
-  file:close()
-  local graph = trinity.model(path, { sequence = sequence })
-  os.remove(path)
-  os.remove(taken)
-  return graph
-end
+local median = trinity.system.median
 
 local networks = {
   { name = 'gpt2, 128 layers, hidden 16384', make = function()
@@ -25,24 +13,13 @@ local networks = {
       dropout = 0 })
   end },
   { name = 'llama, 128 layers, hidden 16384', make = function()
-    return decoder({ model_type = 'llama', hidden_size = 16384, intermediate_size = 53248, num_hidden_layers = 128,
-      num_attention_heads = 128, num_key_value_heads = 8, vocab_size = 128256, max_position_embeddings = 8192,
-      rms_norm_eps = 1e-5, torch_dtype = 'bfloat16' }, 4096)
+    return trinity.model('llama-3.1-405b', { layers = 128, sequence = 4096 })
   end },
   { name = 'mixtral, 56 layers, hidden 6144', experts = true, rows = 'of_experts', make = function()
-    return decoder({ model_type = 'mixtral', hidden_size = 6144, intermediate_size = 16384, num_hidden_layers = 56,
-      num_attention_heads = 48, num_key_value_heads = 8, vocab_size = 32768, max_position_embeddings = 8192,
-      rms_norm_eps = 1e-5, num_local_experts = 8, num_experts_per_tok = 2, torch_dtype = 'bfloat16' }, 4096)
+    return trinity.model('mixtral-8x22b', { sequence = 4096 })
   end },
   { name = 'deepseek_v3, 61 layers', experts = true, rows = 'of_dense_and_experts', halves = { 30, 31 },
-    make = function()
-      return decoder({ model_type = 'deepseek_v3', hidden_size = 7168, intermediate_size = 18432,
-        num_hidden_layers = 61, moe_intermediate_size = 2048, first_k_dense_replace = 3, moe_layer_freq = 1,
-        n_routed_experts = 256, n_shared_experts = 1, num_experts_per_tok = 8, n_group = 8, topk_group = 4,
-        num_attention_heads = 128, num_key_value_heads = 128, q_lora_rank = 1536, kv_lora_rank = 512,
-        qk_nope_head_dim = 128, qk_rope_head_dim = 64, v_head_dim = 128, vocab_size = 129280,
-        max_position_embeddings = 163840, rms_norm_eps = 1e-6, torch_dtype = 'bfloat16' }, 4096)
-    end },
+    make = function() return trinity.model('deepseek-v3', { sequence = 4096 }) end },
 }
 
 local strategies = {
@@ -125,11 +102,6 @@ local function strategy(problem, data, options)
     if type(name) == 'string' then all[name] = value end
   end
   return problem:strategy(all)
-end
-
-local function median(list)
-  table.sort(list)
-  return list[math.floor(#list / 2) + 1]
 end
 
 local function seconds(work)

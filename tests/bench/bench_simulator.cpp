@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <set>
@@ -20,10 +19,8 @@
 #include "simulator/batch.h"
 #include "simulator/events.h"
 #include "simulator/simulator.h"
-#include "simulator/symmetry.h"
 #include "support/build.h"
 #include "support/cases.h"
-#include "support/layered.h"
 
 using namespace trinity;
 using namespace trinity::bench;
@@ -331,70 +328,6 @@ void bench_events(const std::vector<const Subject*>& subjects) {
     for (const auto memory : {MemoryModel::none, MemoryModel::slots}) event_rows(*subject, memory);
 }
 
-/// CPU time.
-double ms_of(const std::function<void()>& work) {
-  const auto start = std::clock();
-  work();
-  return 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
-Strategy mesh_of(int32_t tensor, int32_t pipeline, int32_t data, int32_t micro_batches,
-                 int32_t zero_stage) {
-  Strategy strategy;
-  auto& given = strategy.parallelism.emplace();
-  given.mesh.data = data;
-  given.mesh.tensor = tensor;
-  given.mesh.pipeline = pipeline;
-  given.micro_batches = micro_batches;
-  given.zero_stage = zero_stage;
-  given.bucket_bytes = 1;  // every gradient by itself, as for large layers
-  return strategy;
-}
-
-/// One row: what a strategy takes whose structure was not seen before (another one was), and later.
-void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool slow,
-                const Strategy& strategy) {
-  auto spec = test::rail_spec(devices / 8, 8);
-  spec.queue = QueueModel::route;
-  if (slow) spec.devices[5].speed = 0.5;
-  const auto cluster = std::make_shared<const Cluster>(std::move(spec));
-  const auto problem =
-      std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
-  const auto other = mesh_of(2, 2, devices / 4, 4, 0);
-  std::vector<double> unseen, later;
-  int32_t simulated = 0;
-  Metrics metrics;
-  for (int i = 0; i < 5; ++i) {
-    SymmetryPricer pricer(problem);
-    pricer.price(other, metrics, kNoLimit);
-    bool priced = false;
-    unseen.push_back(ms_of([&] { priced = pricer.price(strategy, metrics, kNoLimit); }));
-    later.push_back(ms_of([&] { pricer.price(strategy, metrics, kNoLimit); }));
-    simulated = pricer.simulated_devices(strategy);
-    if (simulated >= 0 && !priced) throw std::runtime_error("a mesh could not be priced");
-  }
-  const auto& mesh = strategy.parallelism->mesh;
-  fmt::print("{:<10}{:<16}{:<8}{:>10}{:>12.2f}{:>12.2f}{:>14.3f}\n", devices,
-             fmt::format("{}x{}x{} of {}", mesh.tensor, mesh.pipeline, mesh.data,
-                         strategy.parallelism->micro_batches),
-             slow ? "one" : "none", simulated < 0 ? devices : simulated,
-             median(unseen), median(later), static_cast<double>(metrics.step_time_ns) * 1e-6);
-}
-
-void bench_meshes() {
-  print_head("6. Meshes over the number of devices (128 equal layers, tensor x pipeline x data of "
-             "micro-batches, ZeRO 1, queue route); processor time, medians of 5",
-             "devices   mesh            slower   simulated   unseen ms    later ms       "
-             "step ms");
-  const auto graph = std::make_shared<const Graph>(test::layered_graph(128));
-  for (const bool slow : {false, true})
-    for (const int32_t devices : {8, 64, 256, 1024, 4096, 16384, 65536})
-      bench_mesh(graph, devices, slow, mesh_of(4, 2, devices / 8, 8, 1));
-  bench_mesh(graph, 1024, false, mesh_of(8, 8, 16, 32, 1));
-  for (const int32_t micro_batches : {128, 512})
-    bench_mesh(graph, 16384, false, mesh_of(8, 16, 128, micro_batches, 1));
-}
-
 void run(const std::set<std::string>& wanted) {
   const auto asked = [&](const char* table) { return wanted.empty() || wanted.count(table) > 0; };
   double load = 0;
@@ -417,7 +350,6 @@ void run(const std::set<std::string>& wanted) {
   if (asked("3")) bench_threads(inception);
   if (asked("4")) bench_rejection({&inception, &gnmt});
   if (asked("5")) bench_events({&inception, &gnmt});
-  if (asked("6")) bench_meshes();
 }
 
 }  // namespace

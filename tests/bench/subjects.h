@@ -17,7 +17,6 @@
 #include "bench/textbook.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
-#include "support/layered.h"
 
 namespace trinity::bench {
 
