@@ -85,6 +85,7 @@ it('no function takes an empty name for a file or folder', function()
   local declarations = require 'trinity.command.declarations'
   local examples = dofile(root .. '/tests/lua/support/examples.lua')
   local declared, tried = declarations.read(), 0
+  examples.enter(temporary '.examples')
   for _, class in ipairs(declared.order) do
     for _, method in ipairs(declared.classes[class].methods) do
       for i, parameter in ipairs(method.parameters) do
@@ -102,7 +103,7 @@ it('no function takes an empty name for a file or folder', function()
     end
   end
   expect(25):below(tried)
-  examples.clean()
+  examples.leave()
 end)
 
 it('no command takes an empty name for what it writes', function()

@@ -1,6 +1,6 @@
--- Faults in calls of scripts, for tests/whole/faults_test.cpp: in every function that declarations name (examples.lua has
--- its arguments) each allocation of C++ and of Lua and each call to the file system fails once, in turn. The call then
--- succeeds or ends with an error that says something; afterwards it succeeds as before, and nothing is left.
+-- Faults in calls of scripts, for tests/whole/faults_test.cpp: in every function that declarations name, called by its
+-- example (examples.lua), each allocation of C++ and of Lua and each call to the file system fails once, in turn. The
+-- call then succeeds or ends with an error that says something; afterwards it succeeds as before, and nothing is left.
 --
 --   trial { arm = , live = , left = , folder = , most = , only = , from = , tell = } -> { points = { new =, lua =, file = },
 --     calls = , faults = { texts } }
@@ -119,6 +119,7 @@ return function(given)
     return ('%s/%d'):format(trial.folder, paths)
   end
   trial.examples = dofile(core.home .. '/tests/lua/support/examples.lua')
+  trial.examples.enter(trial.folder)
   trial.points, trial.calls, trial.faults = { new = 0, lua = 0, file = 0 }, 0, {}
   trial.begun = not trial.after
   trinity.search.common.evaluations, trinity.search.common.quiet = 4, true -- what a call without options runs
@@ -130,6 +131,6 @@ return function(given)
     end
   end
   for _, left in ipairs(trial.left()) do trial:fault('left over: %s', left) end
-  trial.examples.clean()
+  trial.examples.leave()
   return trial
 end

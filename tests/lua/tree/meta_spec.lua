@@ -6,6 +6,7 @@ local fields = require 'trinity.base.fields'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')
+examples.enter(temporary '.examples')
 
 local common = trinity.search.common -- what a call without options runs
 local evaluations, quiet = common.evaluations, common.quiet
@@ -78,7 +79,7 @@ local function probe(call, type_text, base, depth, what)
 end
 
 -- Fields that are not for scripts.
-local internal = { handle = true, description = true }
+local internal = { handle = true, description = true, keeping_s = true, kept_at = true }
 
 -- Fields seen in objects and tables, by class: { name = value }; the classes that give nil for a field that they do
 -- not have, and declared fields that are refused.
@@ -122,17 +123,22 @@ end
 -- Calls every function with its example: sees what it gives, and probes its parameters.
 local function try_all()
   for _, name in ipairs(declared.order) do
-    for _, method in ipairs(examples.objects[name] and classes[name].methods or {}) do
-      local f, arguments, count = examples.call(name, method)
-      see(name, examples.objects[name](method.name))
+    for _, method in ipairs(classes[name].methods) do
+      local f, arguments, count, object = examples.call(name, method)
+      see(name, object)
       local results = { f(unpack(arguments, 1, count)) }
       for i, given in ipairs(method.returns) do see(given.type, results[i]) end
       local offset = method.separator == ':' and 1 or 0
+      local unchanged
+      local function taken(...)
+        unchanged = nil
+        return ...
+      end
       for i, parameter in ipairs(method.parameters) do
         probe(function(value)
-          local g, changed = examples.call(name, method)
-          changed[i + offset] = value
-          return g(unpack(changed, 1, count))
+          local g, changed = examples.call(name, method, unchanged)
+          changed[i + offset], unchanged = value, true
+          return taken(g(unpack(changed, 1, count)))
         end, parameter.type, arguments[i + offset], 0, ('%s.%s(%s)'):format(name:match '[^.]*$', method.name, parameter.name))
       end
     end
@@ -284,7 +290,7 @@ local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }
 
 -- Tables that are taken as well as given, and plain data inside objects.
 local plain = {}
-for name in ([[ClusterSpec CurvePoint DeviceSpec DeviceTypeSpec Dimension EfficiencySpec Machine Mesh
+for name in ([[ClusterSpec CurvePoint DeviceSpec DeviceTypeSpec Dimension EfficiencySpec LinkSpec Machine Mesh
     MeshSynchronisation MoveState MoveTrainerOptions OperatorChoice ParameterSpec PaseLayer PipelineMachine PlanSpec
     PlanTotals ProfileKind ProfileLink ProfileResiduals Ranking SearchOptions Tensor TensorSpec TraceTimes
     Wire]]):gmatch '%S+' do
@@ -409,4 +415,4 @@ describe('the editor types', function()
 end)
 
 common.evaluations, common.quiet = evaluations, quiet
-examples.clean()
+examples.leave()

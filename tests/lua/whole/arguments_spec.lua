@@ -1,4 +1,4 @@
--- Every function that scripts can call, from the declarations in lib/trinity, with every wrong kind of argument: one
+-- Every function that scripts can call, by its example in the reference, with every wrong kind of argument: one
 -- clear error or a result. And every function that the engine binds, called as no script would, with values of every
 -- kind at every place: a result or an error with a position. No call crashes, none leaks an object. With
 -- TRACE=FILE in the environment the file names the call that a crash was in.
@@ -8,6 +8,7 @@ local declarations = require 'trinity.command.declarations'
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')
 
+examples.enter(temporary '.examples')
 trinity.search.common.evaluations, trinity.search.common.quiet = 4, true -- what a call without options runs
 
 local slowest_s = 2 -- until a call with a wrong argument is refused
@@ -26,7 +27,7 @@ local function lua_types(type_text)
     elseif part == 'any' or #part == 1 then set.any = true
     elseif part:match '%[%]$' or part:match '^table' or part:match '^{' then set.table = true
     elseif base then set[base] = true
-    elseif examples.objects[part] and part ~= 'trinity.Tensor' then set[part] = true
+    elseif declared.classes[part] and #declared.classes[part].methods > 0 then set[part] = true
     else set.table = true end
   end
   return set
@@ -109,14 +110,14 @@ end
 local function try_parameter(class, method, i, values)
   local parameter, offset = method.parameters[i], method.separator == ':' and 1 or 0
   if parameter.name == '...' then return end
-  local types = lua_types(parameter.type)
+  local types, message = lua_types(parameter.type), nil
   for k = 0, #values do
     local label, value = 'nil', nil
     if k > 0 then label, value = values[k][1], values[k][2] end
-    local f, arguments, count = examples.call(class, method)
+    local f, arguments, count = examples.call(class, method, message)
     arguments[i + offset] = value
     local what = ('%s.%s: %s = %s'):format(class, method.name, parameter.name, label)
-    local message = message_of(what, f, arguments, count)
+    message = message_of(what, f, arguments, count)
     local fine = k == 0 and parameter.optional or k > 0 and may_take(types, label, value)
     if not fine then
       if not message then fault('%s is taken', what)
@@ -128,15 +129,16 @@ local function try_parameter(class, method, i, values)
 end
 
 local function try_self(class, method, values)
+  local message
   for k = 0, #values do
     local label, value = 'nil', nil
     if k > 0 then label, value = values[k][1], values[k][2] end
-    local f, arguments, count = examples.call(class, method)
+    local f, arguments, count = examples.call(class, method, message)
     local what = ('%s:%s: the object = %s'):format(class, method.name, label)
     local takes_numbers = class == 'trinity.TorchTensor' and type(value) == 'number' -- of operators: 2 * x
     if own_kind[class] ~= label and not takes_numbers and not (label == 'placement' and array_classes[class]) then
       arguments[1] = value
-      local message = message_of(what, f, arguments, count)
+      message = message_of(what, f, arguments, count)
       local closed = label:match '^closed ' and class:lower() == 'trinity.' .. label:match '^closed (.*)'
       if not message then
         if not (closed and method.name == 'close') then fault('%s is taken', what) end
@@ -288,4 +290,4 @@ describe('bound functions', function()
   end)
 end)
 
-examples.clean()
+examples.leave()

@@ -44,8 +44,7 @@ local function learn_with(problem, f, which)
 end
 
 local function model_file(text, use, f)
-  local path = examples.path() .. '.lua'
-  core.write_file(path, text)
+  local path = file_with(text, '.lua')
   rawset(_G, 'attack_of_callbacks_spec', f)
   local ok, problem = pcall(use, path)
   rawset(_G, 'attack_of_callbacks_spec', nil)
@@ -63,9 +62,8 @@ local callers = {
     trinity.problem { check_memory = false, graph = w.graph, cluster = w.cluster, cost = function() f() end }
   end,
   ['profile:cost'] = function(w, f)
-    local profile = examples.objects['trinity.Profile']()
-    local graph = examples.arguments['trinity.Profile.is_of']()[1]
-    trinity.problem { graph = graph, cluster = w.cluster, cost = profile:cost(graph, function() f() end) }
+    local made = examples.environment('trinity.Profile', 'cost')
+    trinity.problem { graph = made.graph, cluster = w.cluster, cost = made.profile:cost(made.graph, function() f() end) }
   end,
   placement_by_unit = function(w, f) w.problem:placement_by_unit(function() f() return 1 end) end,
   ['a method'] = function(w, f)
@@ -290,5 +288,3 @@ it('the prompt goes on after every attack, with one message each', function()
     expect(#message < 4000):equals(true)
   end
 end)
-
-examples.clean()
