@@ -7,13 +7,8 @@ local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 
 local function chain()
-  local builder = trinity.graph.new { name = 'chain' }
-  local tensor
-  for i = 1, 10 do
-    tensor = builder:add { name = 'op' .. i, type = 'Work', inputs = { tensor }, outputs = { { bytes = 1000 } },
-      measured_time_s = i * 1e-3 }
-  end
-  return trinity.problem { graph = builder:build(), cluster = trinity.cluster 'p100x2' }
+  local graph = graphs.chain(10, function(i) return { time_s = i * 1e-3 } end)
+  return trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
 end
 
 describe('comparisons over seeds', function()

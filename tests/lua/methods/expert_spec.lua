@@ -1,3 +1,4 @@
+local tensorflow = require 'studies.tensorflow'
 local trinity = require 'trinity'
 
 local function problem_of(name, options, cluster)
@@ -29,13 +30,15 @@ describe('the expert', function()
       expect(found.evaluations):equals(2)
     end
   end)
-  it('gives each LSTM layer of NMT a device, attention and softmax the last', function()
+  it('gives each LSTM layer of NMT a device, attention and softmax the last, of TensorFlow\'s operations too', function()
     local options = { sequence = 4, hidden = 64, vocabulary = 500 }
-    local problem = problem_of('nmt', options, 'p100x4')
-    local placement = expert(problem).placement
-    for name, device in trinity.system.sorted_pairs { source = '1', target = '1', ['encoder/layer_1'] = '1', ['encoder/layer_2'] = '2',
-      ['decoder/layer_1'] = '3', ['decoder/layer_2'] = '4', attention = '4', projection = '4' } do
-      expect(devices_of(problem, placement, '^' .. name .. '/')):equals(device)
+    for _, graph in ipairs { trinity.model('nmt', options), tensorflow.load('nmt', options) } do
+      local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
+      local placement = expert(problem).placement
+      for name, device in trinity.system.sorted_pairs { source = '1', target = '1', ['encoder/layer_1'] = '1', ['encoder/layer_2'] = '2',
+        ['decoder/layer_1'] = '3', ['decoder/layer_2'] = '4', attention = '4', projection = '4' } do
+        expect(devices_of(problem, placement, '^' .. name .. '/')):equals(device)
+      end
     end
   end)
   it('puts layers in turn where devices are fewer: GNMT on two', function()

@@ -260,22 +260,6 @@ describe('a loaded graph', function()
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x1' }
     expect(function() trinity.execute(problem, problem:placement()) end):raises 'use the network built of layers'
   end)
-  it('is placed by the expert: each LSTM layer of NMT has a device, attention and softmax the last', function()
-    local graph = tensorflow.load('nmt', { sequence = 4, hidden = 64, vocabulary = 500 })
-    local placement = trinity.methods.expert(trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' },
-      { quiet = true }).placement
-    local seen = {}
-    for i = 1, graph.operators do
-      for name, device in util.sorted_pairs { source = 1, target = 1, ['encoder/layer_1'] = 1, ['encoder/layer_2'] = 2,
-        ['decoder/layer_1'] = 3, ['decoder/layer_2'] = 4, attention = 4, projection = 4 } do
-        if graph:operator(i).name:match('^' .. name .. '/') then
-          seen[name] = true
-          expect(placement[i]):equals(device)
-        end
-      end
-    end
-    expect(#util.sorted_keys(seen)):equals(8)
-  end)
 end)
 
 describe('table 4 of the paper Trinity, one GPU', function()
