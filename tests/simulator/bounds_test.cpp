@@ -428,14 +428,7 @@ TEST_CASE("memory: what backward reads of forward exists when it turns") {
   CHECK(metrics.peak_memory_bytes == 7920);
 }
 
-TEST_CASE("no plan's fullest device holds less than the bound") {
-  for (uint64_t i = 0; i < test::draws(4000); ++i) {
-    CAPTURE(i);
-    const auto c = test::mixed_case(i);
-    const auto metrics = test::metrics_of(*c.problem, c.plan());
-    CHECK(peak_memory_bound(*c.problem, c.schedule.micro_batches, false) <=
-          metrics.peak_memory_bytes);
-  }
+TEST_CASE("no plan's fullest device of a training step holds less than the bound") {
   for (uint64_t i = 0; i < test::draws(2000); ++i) {
     CAPTURE(i);
     RandomStream random(test::law_seed(), "steps", i);
@@ -449,104 +442,6 @@ TEST_CASE("no plan's fullest device holds less than the bound") {
     schedule.micro_batches = 1 + int32_t(i % 3);
     const auto metrics = test::metrics_of(problem, {placement, &schedule});
     CHECK(peak_memory_bound(problem, schedule.micro_batches, false) <= metrics.peak_memory_bytes);
-  }
-}
-
-namespace {
-
-/// Bytes that must exist when operator `v` starts, from the definition: of every tensor with its views
-/// the bytes once, if an ancestor of v writes one of them and v or a descendant reads it.
-int64_t naive_need(const Problem& problem, int32_t v, bool several) {
-  const auto n = static_cast<size_t>(problem.operators());
-  const auto binds = [&](int32_t from, int32_t to) {
-    return !several || !problem.once(from) || problem.once(to);
-  };
-  std::vector<std::vector<bool>> reaches(n, std::vector<bool>(n, false));
-  for (int32_t o = problem.operators() - 1; o >= 0; --o)
-    for (const auto& reader : problem.readers(o)) {
-      if (!binds(o, reader.op)) continue;
-      reaches[size_t(o)][size_t(reader.op)] = true;
-      for (size_t p = 0; p < n; ++p)
-        if (reaches[size_t(reader.op)][p]) reaches[size_t(o)][p] = true;
-    }
-  const auto accumulates = [&](int32_t op, int32_t tensor) {
-    const auto& readers = problem.readers(op);
-    return several && !problem.once(op) &&
-           std::any_of(readers.begin(), readers.end(), [&](const auto& reader) {
-             return problem.first_output(op) + reader.output == tensor && problem.once(reader.op);
-           });
-  };
-  bool original = true, accumulated = false;  // of the latest origin()
-  const auto origin = [&](int32_t op, int32_t output) {
-    int32_t tensor = problem.first_output(op) + output;
-    original = true;
-    while (problem.first_output(op) == tensor && problem.alias(op) >= 0 &&
-           !accumulates(op, tensor)) {
-      original = false;
-      tensor = problem.alias(op);
-      for (op = 0; problem.first_output(op + 1) <= tensor;) ++op;
-    }
-    accumulated = accumulates(op, tensor);
-    return std::pair(problem.graph().op(op).collective >= 0, tensor);
-  };
-  std::vector<std::pair<bool, int32_t>> needed;
-  for (int32_t o = 0; o < problem.operators(); ++o) {
-    const bool before = reaches[size_t(o)][size_t(v)];
-    for (const auto& reader : problem.readers(o))
-      if (before && binds(o, reader.op) &&
-          (reader.op == v || reaches[size_t(v)][size_t(reader.op)])) {
-        const auto tensor = origin(o, reader.output);
-        // Accumulated tensors exist until readers that run once.
-        if (!accumulated || (original && problem.once(reader.op))) needed.push_back(tensor);
-      }
-    for (int32_t i = 0; o == v && problem.first_output(o) + i < problem.first_output(o + 1); ++i)
-      needed.push_back(origin(o, i));
-  }
-  std::sort(needed.begin(), needed.end());
-  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-  int64_t sum = problem.workspace_bytes(v);
-  for (const auto& [member, tensor] : needed)
-    sum += member ? 0 : problem.held_bytes()[size_t(tensor)];
-  return sum;
-}
-
-/// Bytes on all devices together when a task starts: of slots that start at one instant the
-/// fullest.
-int64_t held_at(const Timeline& timeline, int64_t time_ns) {
-  int64_t sum = 0;
-  for (const auto& levels : timeline.memory) {
-    int64_t most = 0;
-    for (size_t k = 0; k < levels.size(); ++k) {
-      const bool ended = k + 1 < levels.size() && levels[k + 1].time_ns < time_ns;
-      if (!ended && (k == 0 || levels[k].time_ns <= time_ns))
-        most = std::max(most, levels[k].bytes);
-    }
-    sum += most;
-  }
-  return sum;
-}
-
-}  // namespace
-
-TEST_CASE("what must exist at one instant exists, whatever starts then") {
-  for (uint64_t i = 0; i < test::draws(1000); ++i) {
-    CAPTURE(i);
-    const auto c = test::mixed_case(i);
-    const auto& problem = *c.problem;
-    const auto [metrics, timeline] = test::simulate(problem, c.plan());
-    int64_t fixed = 0;
-    for (int32_t o = 0; o < problem.operators(); ++o) fixed += problem.fixed_bytes(o);
-    const bool several = c.schedule.micro_batches > 1;
-    for (int32_t v = 0; v < problem.operators(); ++v) {
-      if (problem.graph().op(v).collective >= 0) continue;
-      const int64_t need = fixed + naive_need(problem, v, several);
-      for (int32_t m = problem.once(v) ? c.schedule.micro_batches - 1 : 0;
-           m < c.schedule.micro_batches; ++m) {
-        const int64_t now =
-            held_at(timeline, timeline.start_ns[size_t(m * problem.operators() + v)]);
-        CHECK(need <= now);
-      }
-    }
   }
 }
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "simulator/batch.h"
 #include "support/cases.h"
-#include "support/laws.h"
 #include "support/tier.h"
 
 using namespace trinity;

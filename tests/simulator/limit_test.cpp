@@ -5,7 +5,6 @@
 
 #include "simulator/batch.h"
 #include "support/cases.h"
-#include "support/laws.h"
 #include "support/tier.h"
 
 using namespace trinity;

@@ -6,7 +6,6 @@
 
 #include "simulator/sweep_engine.h"
 #include "support/cases.h"
-#include "support/laws.h"
 #include "support/rebuild.h"
 #include "support/tier.h"
 
@@ -79,8 +78,9 @@ void check_same(const test::Ran& plain, test::Ran other) {
 constexpr DispatchRule kRules[] = {DispatchRule::fifo, DispatchRule::lifo, DispatchRule::priority,
                                    DispatchRule::order};
 
-/// The schedule of a case by one rule; an order is one that lifo gave.
-Schedule schedule_by(DispatchRule rule, const test::Case& c, const Problem& problem) {
+/// The schedule of a placement by one rule; an order is one that lifo gave.
+Schedule schedule_by(DispatchRule rule, std::span<const int32_t> placement,
+                     const Problem& problem) {
   Schedule schedule;
   schedule.dispatch = rule;
   RandomStream random(1, "priority", static_cast<uint64_t>(problem.operators()));
@@ -89,15 +89,27 @@ Schedule schedule_by(DispatchRule rule, const test::Case& c, const Problem& prob
       schedule.priority.push_back(static_cast<int64_t>(random.below(5)));
   if (rule != DispatchRule::order) return schedule;
   schedule.dispatch = DispatchRule::lifo;
-  return test::order_of(problem, run(problem, c.placement, schedule).timeline);
+  return test::order_of(problem, run(problem, placement, schedule).timeline);
+}
+
+/// A plan that the sweep takes gives the same results in the event loop.
+void check_sweep(const Problem& plain, const ClusterSpec& spec, std::vector<int32_t> placement,
+                 Schedule schedule) {
+  const auto slow = test::changed(plain, spec, add_idle_collective);
+  REQUIRE(SweepEngine::takes(plain, &schedule));
+  REQUIRE_FALSE(SweepEngine::takes(slow, &schedule));
+  const auto swept = run(plain, placement, schedule);
+  placement.insert(placement.end(), 2, placement[0]);
+  if (!schedule.priority.empty()) schedule.priority.resize(placement.size());
+  check_same(swept, run(slow, placement, schedule));
 }
 
 TEST_CASE("the sweep equals the event loop by every rule, with pauses and micro-batches too") {
   for (uint64_t i = 0; i < test::draws(6000); ++i) {
     CAPTURE(i);
-    auto c = test::random_case(i, {.queue = kQueues[i % 5],
-                                   .most_operators = i % 20 ? 40 : 200,
-                                   .most_devices = i % 7 ? 4 : 12});
+    const auto c = test::random_case(i, {.queue = kQueues[i % 5],
+                                         .most_operators = i % 20 ? 40 : 200,
+                                         .most_devices = i % 7 ? 4 : 12});
     auto rules = c.problem->rules();
     const bool shared = rules.queue == QueueModel::route || rules.queue == QueueModel::fair;
     rules.device_dead_ns = i / 5 % 2 ? 5700 : 0;
@@ -105,52 +117,30 @@ TEST_CASE("the sweep equals the event loop by every rule, with pauses and micro-
     rules.dead_after_free = i / 20 % 2;
     const Problem plain(std::make_shared<const Graph>(c.problem->graph()),
                         std::make_shared<const Cluster>(c.spec), rules);
-    const auto slow = test::changed(plain, c.spec, add_idle_collective);
-    auto schedule = schedule_by(kRules[i % 4], c, plain);
+    auto schedule = schedule_by(kRules[i % 4], c.placement, plain);
     if (i % 4 != 3) schedule.micro_batches = 1 + static_cast<int32_t>(i % 11 % 7);
-    REQUIRE(SweepEngine::takes(plain, &schedule));
-    REQUIRE_FALSE(SweepEngine::takes(slow, &schedule));
-    const auto swept = run(plain, c.placement, schedule);
-    c.placement.insert(c.placement.end(), 2, c.placement[0]);
-    if (!schedule.priority.empty()) schedule.priority.resize(c.placement.size());
-    check_same(swept, run(slow, c.placement, schedule));
+    check_sweep(plain, c.spec, c.placement, schedule);
   }
 }
-
-namespace {
-
-/// Operators that read any earlier ones: hundreds are ready at once.
-std::shared_ptr<const Graph> wide_graph(RandomStream& random, int operators) {
-  test::GraphMaker make("wide");
-  for (int o = 0; o < operators; ++o) {
-    make.op("op" + std::to_string(o), 1e-9 * static_cast<double>(random.below(3000)));
-    make.output(o, static_cast<int64_t>(random.below(10000)));
-    for (uint64_t reads = o < 5 ? 0 : 1 + random.below(2); reads > 0; --reads)
-      make.read(o, static_cast<int>(random.below(static_cast<uint64_t>(o))));
-  }
-  return make.share();
-}
-
-}  // namespace
 
 TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
   for (uint64_t i = 0; i < test::draws(100); ++i) {
     CAPTURE(i);
     RandomStream random(test::law_seed(), "wide", i);
+    test::GraphMaker make("wide");
+    for (int o = 0; o < 800; ++o) {  // that read any earlier ones
+      make.op("op" + std::to_string(o), 1e-9 * static_cast<double>(random.below(3000)));
+      make.output(o, static_cast<int64_t>(random.below(10000)));
+      for (uint64_t reads = o < 5 ? 0 : 1 + random.below(2); reads > 0; --reads)
+        make.read(o, static_cast<int>(random.below(static_cast<uint64_t>(o))));
+    }
     auto spec = test::uniform_spec(1 + static_cast<int>(i / 5 % 5), 5e9, i % 2 ? 0 : 1e-6);
     spec.queue = kQueues[i % 5];
-    const auto plain = test::make_problem(wide_graph(random, 800), spec);
-    const auto slow = test::changed(plain, spec, add_idle_collective);
-    auto placement = test::random_placement(random, plain.graph(), plain.devices());
-    test::Case c;
-    c.placement = placement;
-    auto schedule = schedule_by(kRules[i / 5 % 4], c, plain);
+    const auto plain = test::make_problem(make.share(), spec);
+    const auto placement = test::random_placement(random, plain.graph(), plain.devices());
+    auto schedule = schedule_by(kRules[i / 5 % 4], placement, plain);
     if (schedule.dispatch != DispatchRule::order) schedule.micro_batches = i / 20 % 2 ? 3 : 1;
-    REQUIRE(SweepEngine::takes(plain, &schedule));
-    const auto swept = run(plain, placement, schedule);
-    placement.insert(placement.end(), 2, placement[0]);
-    if (!schedule.priority.empty()) schedule.priority.resize(placement.size());
-    check_same(swept, run(slow, placement, schedule));
+    check_sweep(plain, spec, placement, schedule);
   }
 }
 
@@ -382,30 +372,6 @@ TEST_CASE("two halves one after the other are as good as the whole") {
   }
 }
 
-TEST_CASE("a chain of halves takes as long as the chain, first in first out") {
-  for (uint64_t i = 0; i < 40; ++i) {
-    CAPTURE(i);
-    RandomStream random(test::law_seed(), "chain", i);
-    test::GraphMaker make("chain");
-    std::vector<int32_t> placement, doubled;
-    for (int o = 0; o < 20; ++o) {
-      make.op("op" + std::to_string(o), 1e-9 * static_cast<double>(1 + random.below(9000)));
-      if (o > 0) make.edge(o - 1, o, static_cast<int64_t>(random.below(50000)));
-      placement.push_back(static_cast<int32_t>(random.below(3)));
-      doubled.insert(doubled.end(), 2, placement.back());
-    }
-    const auto graph = make.share();
-    auto spec = test::uniform_spec(3, 2e9, 3e-6);
-    spec.queue = kQueues[i % 5];
-    const auto cluster = std::make_shared<const Cluster>(spec);
-    const auto rules = SimulationRules::standard(*cluster);
-    const auto whole = run({graph, cluster, rules}, placement, {});
-    const auto halves = run({halved(*graph, random), cluster, rules}, doubled, {});
-    CHECK(halves.metrics.step_time_ns == whole.metrics.step_time_ns);
-    CHECK(halves.metrics.total_communication_bytes == whole.metrics.total_communication_bytes);
-  }
-}
-
 namespace {
 
 /// Both graphs in one, the second one's operators after the first one's.
@@ -463,6 +429,24 @@ TEST_CASE("two graphs on devices of their own do not notice each other") {
     CHECK(joint.step_time_ns == std::max(first.step_time_ns, second.step_time_ns));
     CHECK(joint.transfers == first.transfers + second.transfers);
     for (size_t d = 0; d < 6; ++d) CHECK(joint.devices[d] == (d < 3 ? first : second).devices[d]);
+  }
+}
+
+TEST_CASE("on one device the step is the sum of the work and nothing is sent") {
+  for (uint64_t i = 0; i < 50; ++i) {
+    auto c = test::random_case(i, {});
+    auto rules = c.problem->rules();
+    rules.device_dead_ns = 0;
+    const Problem problem(std::make_shared<const Graph>(c.problem->graph()),
+                          std::make_shared<const Cluster>(c.spec), rules);
+    for (int32_t d = 0; d < problem.devices(); ++d) {
+      std::fill(c.placement.begin(), c.placement.end(), d);
+      int64_t work = 0;
+      for (const int64_t cost : problem.costs(d)) work += cost;
+      const auto metrics = test::metrics_of(problem, {c.placement});
+      CHECK(metrics.step_time_ns == work);
+      CHECK(metrics.total_communication_bytes == 0);
+    }
   }
 }
 

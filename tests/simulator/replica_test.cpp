@@ -6,58 +6,31 @@
 
 #include "graph/recompute.h"
 #include "graph/replicas.h"
-#include "support/cases.h"
-#include "support/laws.h"
+#include "support/stages.h"
 
 using namespace trinity;
+using test::kUnit;
 
 namespace {
 
-constexpr int64_t kUnit = 1000;      // ns
 constexpr int64_t kKept = 1000000;   // bytes that a forward keeps for its backward
 constexpr int64_t kWeights = 50000;  // bytes of a stage's gradient
 
 /// A chain of stages "f0", ... that each take forward[s] units forwards and twice that backwards,
 /// with updates that cost nothing.
 Graph chain(const std::vector<double>& forward, int64_t crossing_bytes) {
-  test::GraphMaker make("chain");
-  const size_t p = forward.size();
-  std::vector<int> forwards, backwards(p);
-  for (size_t s = 0; s < p; ++s) {
-    forwards.push_back(make.op("f" + std::to_string(s), forward[s] * kUnit * 1e-9, kWeights));
-    if (s > 0) make.edge(forwards[s - 1], forwards[s], crossing_bytes);
-  }
-  for (size_t s = p; s-- > 0;) {
-    backwards[s] = make.op_of(Phase::backward, "b" + std::to_string(s),
-                              2 * forward[s] * kUnit * 1e-9, forwards[s]);
-    make.edge(forwards[s], backwards[s], kKept);
-    if (s + 1 < p) make.edge(backwards[s + 1], backwards[s], crossing_bytes);
-    make.colocate(forwards[s], backwards[s]);
-  }
-  for (size_t s = 0; s < p; ++s)
-    make.edge(backwards[s], make.op_of(Phase::update, "u" + std::to_string(s), 0, forwards[s]),
-              kWeights);
-  return make.build();
+  auto backward = forward;
+  for (double& units : backward) units *= 2;
+  return *test::graph_of({forward, backward, crossing_bytes, 0, kWeights, kKept, kWeights});
 }
 
-struct Ran {
-  Metrics metrics;
-  Timeline timeline;
-  double units() const { return static_cast<double>(metrics.step_time_ns) / kUnit; }
-};
-
-Ran run(const Graph& graph, const std::vector<int32_t>& placement,
-        const std::vector<int32_t>& stage, int micro_batches, PipelineSchedule kind) {
-  const int devices = *std::max_element(placement.begin(), placement.end()) + 1;
-  auto spec = test::uniform_spec(devices, 1e9, 0);
+/// Runs a graph in stages on pairwise links, on which 1000 bytes take one unit.
+test::RanStages run(const Graph& graph, const std::vector<int32_t>& placement,
+                    const std::vector<int32_t>& stage, int micro_batches, PipelineSchedule kind) {
+  auto spec = test::uniform_spec(*std::max_element(placement.begin(), placement.end()) + 1, 1e9, 0);
   spec.queue = QueueModel::pair;
-  const auto problem = test::make_problem(std::make_shared<const Graph>(graph), spec);
-  const auto schedule = pipeline_schedule(graph, placement, devices, stage, micro_batches, kind);
-  const Plan plan{placement, &schedule};
-  Ran ran;
-  Simulator(problem).run(plan, ran.metrics, &ran.timeline);
-  test::check_laws(problem, plan, ran.metrics, ran.timeline);
-  return ran;
+  return test::run(std::make_shared<const Graph>(graph), spec, placement, stage, micro_batches,
+                   kind);
 }
 
 constexpr auto kGpipe = PipelineSchedule::gpipe;
@@ -87,7 +60,7 @@ TEST_CASE("recomputation repeats forward operators in the place of their activat
 namespace {
 
 /// A chain whose first stage has a source of its own, so that every stage repeats its forward.
-Ran recomputed(int p, int m, PipelineSchedule kind, bool eager) {
+test::RanStages recomputed(int p, int m, PipelineSchedule kind, bool eager) {
   test::GraphMaker make("fed");
   const int source = make.op("s0", 0);
   std::vector<int> forwards, backwards(static_cast<size_t>(p));
@@ -107,14 +80,8 @@ Ran recomputed(int p, int m, PipelineSchedule kind, bool eager) {
   options.eager = eager;
   const auto result = recompute(graph, test::stages_of(graph), options);
   const auto stage = test::stages_of(result.graph);
-  const auto problem = test::make_problem(std::make_shared<const Graph>(result.graph),
-                                          test::uniform_spec(p, 1e18, 0));
-  const auto schedule = pipeline_schedule(result.graph, stage, p, stage, m, kind);
-  const Plan plan{stage, &schedule};
-  Ran ran;
-  Simulator(problem).run(plan, ran.metrics, &ran.timeline);
-  test::check_laws(problem, plan, ran.metrics, ran.timeline);
-  return ran;
+  return test::run(std::make_shared<const Graph>(result.graph), test::uniform_spec(p, 1e18, 0),
+                   stage, stage, m, kind);
 }
 
 }  // namespace
@@ -126,14 +93,14 @@ TEST_CASE("with recomputation backward costs a forward more and stage inputs alo
       CAPTURE(m);
       for (const auto kind : {kGpipe, k1F1B}) {
         const auto ran = recomputed(p, m, kind, false);
-        CHECK(ran.units() == (m + p - 1) * 4);
+        CHECK(ran.units == (m + p - 1) * 4);
         for (const auto& device : ran.metrics.devices) CHECK(device.peak_memory_bytes / kKept == 1);
         const int held = kind == kGpipe ? m : std::min(p, m);
         CHECK(ran.metrics.devices[0].peak_memory_bytes <= kKept + 10 * held + 20);
         CHECK(ran.metrics.devices[0].peak_memory_bytes >= kKept + 10 * held);
       }
       // Done while a stage waits for its first gradient, the forward of one micro-batch is hidden.
-      CHECK(recomputed(p, m, kGpipe, true).units() == (m + p - 1) + m * 3 + (p - 1) * 2);
+      CHECK(recomputed(p, m, kGpipe, true).units == (m + p - 1) + m * 3 + (p - 1) * 2);
     }
 }
 
@@ -177,7 +144,7 @@ TEST_CASE("a stage of two replicas takes half the time and an all-reduce at the 
   const auto placement = devices_of(result, {2, 1});
   for (const int m : {1, 4, 8}) {
     const auto ran = run(result.graph, placement, result.stage, m, k1F1B);
-    CHECK(ran.units() == (m + 1) * 3 + 50);
+    CHECK(ran.units == (m + 1) * 3 + 50);
     REQUIRE(ran.timeline.collectives.size() == 1);
     CHECK(ran.metrics.devices[0] == ran.metrics.devices[1]);
     CHECK(ran.metrics.devices[0].compute_busy_ns == m * 3 * kUnit);
@@ -196,7 +163,7 @@ TEST_CASE("replicated stages run as a stream, with an all-reduce a mini-batch") 
   const auto ran =
       run(result.graph, devices_of(result, {2, 1}), result.stage, 4, PipelineSchedule::pipedream);
   // The update waits for the all-reduce: 1 + 2 + 50 units, of which the next forward hides none.
-  CHECK(ran.units() == 4 * 53);
+  CHECK(ran.units == 4 * 53);
 }
 
 TEST_CASE("tensors between stages are cut where the readers' samples begin") {

@@ -39,6 +39,13 @@ inline Ran simulate(const Problem& problem, const Plan& plan) {
   return ran;
 }
 
+/// True if everything is equal, including memory levels.
+inline bool equal(const Timeline& a, const Timeline& b) {
+  return a.micro_batches == b.micro_batches && a.device == b.device && a.ready_ns == b.ready_ns &&
+         a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.transfers == b.transfers &&
+         a.collectives == b.collectives && a.memory == b.memory;
+}
+
 /// A plan of a problem with everything it refers to.
 struct Case {
   std::shared_ptr<const Problem> problem;

@@ -60,7 +60,8 @@ class Stage {
       : problem_(problem), graph_(problem.graph()), rules_(problem.rules()) {
     if (plan.schedule) schedule_ = *plan.schedule;
     story_.operators = problem.operators();
-    story_.micro_batches = schedule_.micro_batches;
+    story_.micro_batches = schedule_.runs();
+    story_.stream = schedule_.stream > 0;
     story_.started.resize(problem.devices());
     running_.assign(problem.devices(), -1);
     left_.assign(problem.devices(), 0);
@@ -99,28 +100,30 @@ class Stage {
     const auto devices = static_cast<size_t>(problem_.devices());
     if (schedule_.dispatch == DispatchRule::order && schedule_.order_first.size() != devices + 1)
       throw ArgumentError("a sequence is needed for every device");
-    if (schedule_.micro_batches == 1) return;
+    if (story_.micro_batches == 1) return;
     for (int32_t op = 0; op < problem_.operators(); ++op)
       for (const auto& reader : problem_.readers(op))
-        if (problem_.once(op) && !problem_.once(reader.op))
+        if (once(op) && !once(reader.op))
           throw ArgumentError("an operator of every micro-batch reads one that runs once");
   }
 
+  bool once(int32_t op) const { return story_.once(problem_, op); }
+
   void make_tasks(const Plan& plan) {
-    for (int32_t k = 0; k < schedule_.micro_batches; ++k)
+    for (int32_t k = 0; k < story_.micro_batches; ++k)
       for (int32_t op = 0; op < problem_.operators(); ++op) {
         Task task;
         task.micro = k;
         task.op = op;
         task.device = plan.placement[op];
         task.member = graph_.op(op).collective >= 0;
-        const bool runs = !problem_.once(op) || k == schedule_.micro_batches - 1;
+        const bool runs = !once(op) || k == story_.micro_batches - 1;
         if (!runs) task.state = State::absent;
         story_.tasks.push_back(task);
       }
     for (int32_t op = 0; op < problem_.operators(); ++op)
       for (const auto& reader : problem_.readers(op))
-        for (int32_t k = 0; k < schedule_.micro_batches; ++k)
+        for (int32_t k = 0; k < story_.micro_batches; ++k)
           ++story_.tasks[story_.number(k, reader.op)].awaited;
   }
 
@@ -167,7 +170,7 @@ class Stage {
   bool book_collectives(bool on_one_device) {
     bool any = false;
     const auto& collectives = graph_.collectives();
-    for (int32_t k = 0; k < schedule_.micro_batches; ++k)
+    for (int32_t k = 0; k < story_.micro_batches; ++k)
       for (size_t c = 0; c < collectives.size(); ++c) {
         const std::pair<int32_t, int32_t> run(k, static_cast<int32_t>(c));
         if (booked_.contains(run)) continue;
@@ -285,7 +288,7 @@ class Stage {
   }
 
   bool all_micro_batches_ended(int32_t op) const {
-    for (int32_t k = 0; k < schedule_.micro_batches; ++k) {
+    for (int32_t k = 0; k < story_.micro_batches; ++k) {
       const State state = story_.tasks[story_.number(k, op)].state;
       if (state != State::ended && state != State::absent) return false;
     }
@@ -299,7 +302,7 @@ class Stage {
     const Task task = story_.tasks[number];
     std::vector<Copy> copies;
     for (const auto& reader : problem_.readers(task.op)) {
-      if (problem_.once(reader.op) && !all_micro_batches_ended(task.op)) continue;
+      if (once(reader.op) && !all_micro_batches_ended(task.op)) continue;
       const int32_t reading =
           story_.number(reader_micro(problem_, story_, task.micro, reader.op), reader.op);
       const int32_t to = story_.tasks[reading].device;
@@ -540,11 +543,14 @@ void simulate_reference(const Problem& problem, const Plan& plan, Metrics& metri
   metrics = Metrics{};
   timeline = Timeline{};
   metrics.devices.resize(problem.devices());
+  const Schedule schedule = plan.schedule ? *plan.schedule : Schedule{};
   const Story story = Stage(problem, plan).play();
   tell(story, timeline);
   measure_traffic(problem, story, metrics);
-  measure_memory(problem, story, metrics, timeline);
-  measure(problem, story, metrics);
+  measure_tasks(story, metrics);
+  if (story.stream) measure_stream(problem, story, schedule, metrics);
+  measure_memory(problem, story, schedule.weight_versions, metrics, timeline);
+  measure_peaks(problem, metrics);
 }
 
 }  // namespace trinity::test

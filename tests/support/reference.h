@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,11 @@ namespace trinity::test {
 /// an order that deadlocks.
 void simulate_reference(const Problem& problem, const Plan& plan, Metrics& metrics,
                         Timeline& timeline);
+
+/// Fails the running test unless results equal the reference's, are no better than lower_bounds(),
+/// and agree with analysis.h and, if wanted, with the owners of the peaks.
+void check_reference(const Problem& problem, const Plan& plan, const Metrics& metrics,
+                     const Timeline& timeline);
 
 }  // namespace trinity::test
 
@@ -42,27 +48,30 @@ struct Copy {
   std::vector<int32_t> readers;
 };
 
-/// Everything that happened in a step.
+/// Everything that happened in a step, or in a stream, in which every operator runs each time.
 struct Story {
   int32_t operators = 0, micro_batches = 1;
+  bool stream = false;
   std::vector<Task> tasks;
   std::vector<std::vector<int32_t>> started;  ///< per device: its tasks in order of start
   std::vector<Copy> copies;
   std::vector<CollectiveRun> runs;
 
   int32_t number(int32_t micro, int32_t op) const { return micro * operators + op; }
+  bool once(const Problem& problem, int32_t op) const { return !stream && problem.once(op); }
 };
 
 /// The micro-batch in which the reader of a tensor of micro-batch `micro` runs.
 inline int32_t reader_micro(const Problem& problem, const Story& story, int32_t micro,
                             int32_t reader) {
-  return problem.once(reader) ? story.micro_batches - 1 : micro;
+  return story.once(problem, reader) ? story.micro_batches - 1 : micro;
 }
 
 /// Memory of each device, by slots.
 class Memory {
  public:
-  Memory(const Problem& problem, const Story& story) : problem_(problem), story_(story) {
+  Memory(const Problem& problem, const Story& story, std::span<const int32_t> weight_versions)
+      : problem_(problem), story_(story), weight_versions_(weight_versions) {
     hold_outputs();
     hold_until_read();
     hold_until_sent();
@@ -77,6 +86,8 @@ class Memory {
     for (int32_t op = 0; op < problem_.operators(); ++op) {
       if (story_.tasks[op].device != device) continue;
       fixed += problem_.fixed_bytes(op);
+      if (!weight_versions_.empty())
+        fixed += (weight_versions_[device] - 1) * problem_.graph().op(op).parameter_bytes();
       used = true;
     }
     if (used) fixed += problem_.cluster().type_of(device).framework_bytes;
@@ -138,9 +149,9 @@ class Memory {
   }
 
   bool accumulates(int32_t op, int32_t output) const {
-    if (story_.micro_batches == 1 || problem_.once(op)) return false;
+    if (story_.micro_batches == 1 || story_.once(problem_, op)) return false;
     for (const auto& reader : problem_.readers(op))
-      if (reader.output == output && problem_.once(reader.op)) return true;
+      if (reader.output == output && story_.once(problem_, reader.op)) return true;
     return false;
   }
 
@@ -265,6 +276,7 @@ class Memory {
 
   const Problem& problem_;
   const Story& story_;
+  std::span<const int32_t> weight_versions_;
   std::map<Key, Holding> outputs_;
   std::vector<Holding> copies_;  ///< per entry of Story::copies
 };
@@ -278,11 +290,14 @@ CollectiveCost price(const Problem& problem, const Story& story, const Collectiv
 int64_t rate(const Problem& problem, const Story& story, const std::vector<int32_t>& running,
              const Task& task);
 
-/// Totals of a story.
+/// Totals of a story; of a stream, by its schedule, per micro_batches mini-batches.
 void measure_traffic(const Problem& problem, const Story& story, Metrics& metrics);
-void measure_memory(const Problem& problem, const Story& story, Metrics& metrics,
-                    Timeline& timeline);
-void measure(const Problem& problem, const Story& story, Metrics& metrics);
+void measure_tasks(const Story& story, Metrics& metrics);
+void measure_stream(const Problem& problem, const Story& story, const Schedule& schedule,
+                    Metrics& metrics);
+void measure_memory(const Problem& problem, const Story& story,
+                    std::span<const int32_t> weight_versions, Metrics& metrics, Timeline& timeline);
+void measure_peaks(const Problem& problem, Metrics& metrics);
 void tell(const Story& story, Timeline& timeline);
 
 }  // namespace trinity::test::reference

@@ -1,9 +1,15 @@
-// The reference simulator: results of a finished story, and queries to the cluster.
+// The reference simulator: results of a finished story, queries to the cluster, and the comparison
+// with the simulator.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
+#include "simulator/analysis.h"
+#include "simulator/bounds.h"
 #include "support/reference.h"
 
 namespace trinity::test::reference {
@@ -66,10 +72,45 @@ void measure_traffic(const Problem& problem, const Story& story, Metrics& metric
   }
 }
 
-void measure_memory(const Problem& problem, const Story& story, Metrics& metrics,
+void measure_tasks(const Story& story, Metrics& metrics) {
+  metrics.transfers = static_cast<int32_t>(story.copies.size());
+  for (const Task& task : story.tasks) {
+    metrics.step_time_ns = std::max(metrics.step_time_ns, task.end_ns);
+    if (task.state == State::ended && !task.member)
+      metrics.devices[task.device].compute_busy_ns += task.end_ns - task.start_ns;
+  }
+}
+
+/// Replaces totals of the whole stream by totals of a step's mini-batches.
+void measure_stream(const Problem& problem, const Story& story, const Schedule& schedule,
+                    Metrics& metrics) {
+  const auto per_step = [&](int64_t value, int64_t mini_batches) {
+    return (value * schedule.micro_batches + mini_batches / 2) / mini_batches;
+  };
+  const auto end_of = [&](int32_t mini_batch) {
+    int64_t end = 0;
+    for (const Task& task : story.tasks)
+      if (task.micro == mini_batch) end = std::max(end, task.end_ns);
+    return end;
+  };
+  const auto& [from, to] = std::pair(schedule.measured_from, schedule.measured_to);
+  metrics.step_time_ns = per_step(end_of(to) - end_of(from), to - from);
+  metrics.transfers = static_cast<int32_t>(per_step(metrics.transfers, schedule.stream));
+  for (DeviceMetrics& device : metrics.devices) {
+    for (int64_t* sum : {&device.compute_busy_ns, &device.send_busy_ns, &device.bytes_sent,
+                         &device.bytes_received})
+      *sum = per_step(*sum, schedule.stream);
+    metrics.step_time_ns = std::max(metrics.step_time_ns, device.compute_busy_ns);
+    if (problem.rules().queue == QueueModel::sender)
+      metrics.step_time_ns = std::max(metrics.step_time_ns, device.send_busy_ns);
+  }
+}
+
+void measure_memory(const Problem& problem, const Story& story,
+                    std::span<const int32_t> weight_versions, Metrics& metrics,
                     Timeline& timeline) {
   if (problem.rules().memory == MemoryModel::none) return;
-  const Memory memory(problem, story);
+  const Memory memory(problem, story, weight_versions);
   for (int32_t d = 0; d < problem.devices(); ++d) {
     timeline.memory.push_back(memory.levels(d));
     int64_t& peak = metrics.devices[d].peak_memory_bytes;
@@ -77,13 +118,7 @@ void measure_memory(const Problem& problem, const Story& story, Metrics& metrics
   }
 }
 
-void measure(const Problem& problem, const Story& story, Metrics& metrics) {
-  for (const Task& task : story.tasks) {
-    metrics.step_time_ns = std::max(metrics.step_time_ns, task.end_ns);
-    if (task.state == State::ended && !task.member)
-      metrics.devices[task.device].compute_busy_ns += task.end_ns - task.start_ns;
-  }
-  metrics.transfers = static_cast<int32_t>(story.copies.size());
+void measure_peaks(const Problem& problem, Metrics& metrics) {
   metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
   for (int32_t d = 0; d < problem.devices(); ++d) {
     const DeviceMetrics& device = metrics.devices[d];
@@ -99,6 +134,7 @@ void measure(const Problem& problem, const Story& story, Metrics& metrics) {
 
 void tell(const Story& story, Timeline& timeline) {
   timeline.micro_batches = story.micro_batches;
+  timeline.stream = story.stream;
   for (const Task& task : story.tasks) {
     timeline.device.push_back(task.device);
     timeline.ready_ns.push_back(task.ready_ns);
@@ -115,3 +151,59 @@ void tell(const Story& story, Timeline& timeline) {
 }
 
 }  // namespace trinity::test::reference
+
+namespace trinity::test {
+namespace {
+
+/// analysis.h agrees with a timeline about when inputs arrive and what the last end waits for.
+void check_analysis(const Problem& problem, const Plan& plan, const Timeline& timeline) {
+  Inputs inputs(problem, plan.placement, timeline);
+  for (int32_t t = 0; t < std::ssize(timeline.end_ns); ++t)
+    if (timeline.end_ns[t] >= 0)
+      REQUIRE(inputs.latest(t).arrival_ns == timeline.ready_ns[t]);
+  const auto path = critical_path(problem, plan.placement, timeline);
+  CHECK(path.compute_ns + path.wire_ns + path.collective_ns + path.queue_ns ==
+        *std::max_element(timeline.end_ns.begin(), timeline.end_ns.end()));
+}
+
+/// The owners of each peak add up to it, and what is held at the peak to what activations own.
+void check_owners(const Metrics& metrics, const Timeline& timeline) {
+  for (size_t d = 0; d < timeline.owners.size(); ++d) {
+    const auto& owned = timeline.owners[d];
+    CHECK(std::accumulate(owned.begin(), owned.end(), int64_t{0}) ==
+          metrics.devices[d].peak_memory_bytes);
+    int64_t held = 0;
+    for (const PeakTensor& tensor : timeline.at_peak)
+      if (tensor.device == static_cast<int32_t>(d) && tensor.owner == MemoryOwner::activations)
+        held += tensor.bytes;
+    CHECK(held == owned[static_cast<size_t>(MemoryOwner::activations)]);
+  }
+}
+
+}  // namespace
+
+void check_reference(const Problem& problem, const Plan& plan, const Metrics& metrics,
+                     const Timeline& timeline) {
+  Metrics expected;
+  Timeline story;
+  simulate_reference(problem, plan, expected, story);
+  CHECK(timeline.ready_ns == story.ready_ns);
+  REQUIRE(timeline.start_ns == story.start_ns);
+  CHECK(timeline.end_ns == story.end_ns);
+  CHECK(timeline.device == story.device);
+  CHECK(timeline.transfers == story.transfers);
+  CHECK(timeline.collectives == story.collectives);
+  CHECK(timeline.memory == story.memory);
+  CHECK(timeline.micro_batches == story.micro_batches);
+  CHECK(timeline.stream == story.stream);
+  CHECK(metrics == expected);
+  const auto bounds = lower_bounds(
+      problem, plan.schedule ? plan.schedule->micro_batches : 1, timeline.stream);
+  CHECK(bounds.step_time_ns <= metrics.step_time_ns);
+  CHECK(bounds.peak_memory_bytes <= metrics.peak_memory_bytes);
+  check_analysis(problem, plan, timeline);
+  CHECK(timeline.owners.size() == (timeline.wants_owners ? timeline.memory.size() : 0));
+  check_owners(metrics, timeline);
+}
+
+}  // namespace trinity::test

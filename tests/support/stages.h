@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "support/cases.h"
-#include "support/laws.h"
+#include "support/reference.h"
 
 namespace trinity::test {
 
@@ -17,6 +17,8 @@ struct Stages {
   int64_t crossing_bytes = 0;             ///< between neighbours, either way
   int64_t update_ns = 0;
   int64_t weight_bytes = 0;  ///< of the first stage; stage s has s + 1 times as many
+  int64_t kept_bytes = kKept;
+  int64_t gradient_bytes = 0;  ///< of every stage's weights
 };
 
 inline std::shared_ptr<const Graph> graph_of(const Stages& stages) {
@@ -32,14 +34,14 @@ inline std::shared_ptr<const Graph> graph_of(const Stages& stages) {
   for (size_t s = p; s-- > 0;) {
     backward[s] = make.op_of(Phase::backward, "b" + std::to_string(s), time_s(stages.backward[s]),
                              forward[s]);
-    make.edge(forward[s], backward[s], kKept);
+    make.edge(forward[s], backward[s], stages.kept_bytes);
     if (s + 1 < p) make.edge(backward[s + 1], backward[s], stages.crossing_bytes);
   }
   for (size_t s = 0; s < p; ++s)
     make.edge(backward[s],
               make.op_of(Phase::update, "u" + std::to_string(s),
                          static_cast<double>(stages.update_ns) * 1e-9, forward[s]),
-              0);
+              stages.gradient_bytes);
   return make.share();
 }
 
@@ -50,27 +52,33 @@ struct RanStages {
   Schedule schedule;
 };
 
+/// Runs a pipeline whose operators are in stages. The reference gives the same.
+inline RanStages run(const std::shared_ptr<const Graph>& graph, const ClusterSpec& spec,
+                     const std::vector<int32_t>& placement, const std::vector<int32_t>& stage,
+                     int micro_batches, PipelineSchedule kind) {
+  const auto problem = make_problem(graph, spec);
+  RanStages ran;
+  ran.schedule =
+      pipeline_schedule(*graph, placement, problem.devices(), stage, micro_batches, kind);
+  const Plan plan{placement, &ran.schedule};
+  Simulator(problem).run(plan, ran.metrics, &ran.timeline);
+  check_reference(problem, plan, ran.metrics, ran.timeline);
+  ran.units = static_cast<double>(ran.metrics.step_time_ns) / kUnit;
+  return ran;
+}
+
 /// Runs the stages on devices in turn, by default one device per stage; 1000 bytes take one
-/// unit on a link. The invariants hold.
+/// unit on a link.
 inline RanStages run(const Stages& stages, int micro_batches, PipelineSchedule kind,
                      QueueModel queue = QueueModel::pair, int devices = 0) {
   const auto graph = graph_of(stages);
   if (devices == 0) devices = static_cast<int>(stages.forward.size());
   auto spec = uniform_spec(devices, 1e9, 0);
   spec.queue = queue;
-  const auto problem = make_problem(graph, spec);
-  std::vector<int32_t> stage, placement;
-  for (const auto& op : graph->operators()) {
-    stage.push_back(std::stoi(op.name.substr(1)));
-    placement.push_back(stage.back() % devices);
-  }
-  RanStages ran;
-  ran.schedule = pipeline_schedule(*graph, placement, devices, stage, micro_batches, kind);
-  const Plan plan{placement, &ran.schedule};
-  Simulator(problem).run(plan, ran.metrics, &ran.timeline);
-  check_laws(problem, plan, ran.metrics, ran.timeline);
-  ran.units = static_cast<double>(ran.metrics.step_time_ns) / kUnit;
-  return ran;
+  const auto stage = stages_of(*graph);
+  auto placement = stage;
+  for (int32_t& device : placement) device %= devices;
+  return run(graph, spec, placement, stage, micro_batches, kind);
 }
 
 }  // namespace trinity::test

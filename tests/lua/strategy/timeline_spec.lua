@@ -1,5 +1,5 @@
 -- A step in scripts: times of tasks and copies, memory, the critical path, the trace. That these agree with the
--- metrics of any run: tests/support/laws.cpp; the trace of real networks: tests/formats/export/chrome_trace_test.cpp.
+-- metrics of any run: tests/simulator/reference_test.cpp; the trace of real networks: tests/formats/export/chrome_trace_test.cpp.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
