@@ -81,31 +81,6 @@ describe('what scripts ask of the program', function()
   end)
 end)
 
-it('no function takes an empty name for a file or folder', function()
-  local declarations = require 'trinity.command.declarations'
-  local examples = dofile(root .. '/tests/lua/support/examples.lua')
-  local declared, tried = declarations.read(), 0
-  examples.enter(temporary '.examples')
-  for _, class in ipairs(declared.order) do
-    for _, method in ipairs(declared.classes[class].methods) do
-      for i, parameter in ipairs(method.parameters) do
-        if parameter.type == 'string' and (parameter.name == 'path' or parameter.name == 'folder') then
-          local f, arguments, count = examples.call(class, method)
-          arguments[i + (method.separator == ':' and 1 or 0)] = ''
-          local ok, message = pcall(function() return f(unpack(arguments, 1, count)) end)
-          tried = tried + 1
-          expect(ok and class .. '.' .. method.name or 'refused'):equals 'refused'
-          local said = message:find("expected the name of a file or folder, got string ''", 1, true)
-            or message:find(": '': cannot ", 1, true) -- of the engine
-          expect(said and 'said' or message):equals 'said'
-        end
-      end
-    end
-  end
-  expect(25):below(tried)
-  examples.leave()
-end)
-
 it('no command takes an empty name for what it writes', function()
   for _, words in ipairs { 'study whole_loop --output', 'simulate --trace',
     'study papers trinity --output', 'execute --profile', 'quickstart --output', 'train --output' } do

@@ -107,6 +107,8 @@ local function names_argument(message, method, parameter)
   return message:find(("('%s')"):format(parameter.name), 1, true) and message:find(method.name, 1, true)
 end
 
+local names_files, tried_empty = { path = true, folder = true }, 0
+
 local function try_parameter(class, method, i, values)
   local parameter, offset = method.parameters[i], method.separator == ':' and 1 or 0
   if parameter.name == '...' then return end
@@ -124,6 +126,12 @@ local function try_parameter(class, method, i, values)
       elseif not names_argument(message, method, parameter) then
         fault('%s: the message does not name the argument: %s', what, message)
       end
+    end
+    if label == 'empty string' and types.string and names_files[parameter.name] then
+      tried_empty = tried_empty + 1
+      local said = (message or ''):find("expected the name of a file or folder, got string ''", 1, true)
+        or (message or ''):find(": '': cannot ", 1, true) -- of the engine
+      if not said then fault('%s names no file: %s', what, tostring(message)) end
     end
   end
 end
@@ -200,6 +208,8 @@ describe('arguments of every function', function()
     end
   end
 end)
+
+it('no function takes an empty name for a file or folder', function() expect(25):below(tried_empty) end)
 
 local most_places = 4
 
