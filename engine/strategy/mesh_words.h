@@ -96,8 +96,7 @@ void each_mesh_word(Visit&& visit) {
                  .free = kProfile},
         TRINITY_OF(scatter_gather));
   visit(MeshWord{.name = "overlap_tp_grad_allreduce",
-                 .help = "overlap all-reduces of input gradients over tensor with the computation of weight gradients",
-                 .free = kProfile},
+                 .help = "overlap all-reduces of input gradients over tensor with the computation of weight gradients"},
         TRINITY_OF(overlap_tp_grad_allreduce));
   visit(MeshWord{"zero_stage", "ZeRO stage over data: 1 shards optimiser states, 2 gradients too, 3 weights too", 0, 3,
                  kSplits | kProfile},

@@ -258,9 +258,10 @@ class MeshBounder::Bounding {
       chunks_.push_back(chunk_of(*units[stage_of(c)], first, end));
       first = end;
     }
+    const int64_t parts = given_.scatter_gather ? given_.mesh.tensor : 1;
     for (int32_t c = 0; c + 1 < chunks(); ++c) {
-      wire_[0].push_back(wire(c, c + 1, chunks_[c].forward.least_bytes));
-      wire_[1].push_back(wire(c + 1, c, chunks_[c + 1].backward.least_bytes));
+      wire_[0].push_back(wire(c, c + 1, chunks_[c].forward.least_bytes / parts));
+      wire_[1].push_back(wire(c + 1, c, chunks_[c + 1].backward.least_bytes / parts));
     }
   }
 

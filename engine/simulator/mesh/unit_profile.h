@@ -65,7 +65,7 @@ struct UnitProfile {
 
 /// Profiles of a network's units. They depend on the part of a strategy that decides what one
 /// device does for one micro-batch: `tensor`, `context` and `expert` of the mesh, recomputation,
-/// sequence parallelism, and whether the schedule delays weight-gradient tasks. The first device of
+/// sequence parallelism, overlap_tp_grad_allreduce, and whether the schedule delays weight-gradient tasks. The first device of
 /// a group of context x tensor devices represents its stage: the time of any device is a lower
 /// bound on a step. Immutable after construction.
 class UnitProfiler {

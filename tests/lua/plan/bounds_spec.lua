@@ -74,7 +74,8 @@ local function drawn(random, layers, devices, experts)
     micro_batches = mesh.pipeline * between(random, 1, 4), recompute = pick(random, { 'none', 'selective', 'full' }),
     sequence_parallel = mesh.tensor > 1 and (experts or between(random, 1, 2) == 1), zero_stage = between(random, 0, 3),
     optimizer_offload_fraction = pick(random, { 0, 0, 0.3, 1 }),
-    bucket_bytes = pick(random, { 100000, 1500000, 4000000, 25000000 }) }
+    bucket_bytes = pick(random, { 100000, 1500000, 4000000, 25000000 }),
+    scatter_gather = pick(random, { false, false, true }), overlap_tp_grad_allreduce = pick(random, { false, false, true }) }
 end
 
 local function most(list)
