@@ -73,6 +73,11 @@ local ampere_convolutions = tensor_convolutions(1.81, 0.377)
 local hopper_convolutions = tensor_convolutions(0.92, 0.202)
 local hopper_tf32_share = 0.92 * 67 / 494.7
 local blackwell_convolutions = tensor_convolutions(hopper_tf32_share * 1125 / 80, 0.202)
+
+-- Reserved from Turing on is what driver, libraries and workspaces hold by `trinity study fidelity sailor`, without the
+-- context that a runtime holds (runtimes.lua, context_bytes): mixed.context_bytes before Hopper, fitted to memory that
+-- Sailor's authors measured on RTX 3090, RTX 2080 Ti and Titan RTX under DeepSpeed, then gh200.context_bytes.
+local ampere_gib, hopper_gib = (3.04e9 - 988e6) / gib, (4.36e9 - 988e6) / gib
 local superchip_convolutions = tensor_convolutions(hopper_tf32_share * 1250 / 80, 0.202)
 
 -- NVIDIA Tesla K80, one of the board's two GPUs: half of 8.73 (float32) and 2.91 TFLOP/s (float64) at
@@ -100,12 +105,12 @@ gpu('v100_pcie_32gb', 32, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float
 -- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", tables of the RTX 2080 Ti and (130.5 TFLOP/s) the Titan
 -- RTX.
 gpu('t4', 16, 0.5, 320e9, { float32 = 8.1e12, float16 = 65e12, float64 = 0.254e12 })
-gpu('rtx2080ti', 11, 0.5, 616e9, { float32 = 13.4e12, float16 = 53.8e12, float64 = 0.42e12 })
+gpu('rtx2080ti', 11, ampere_gib, 616e9, { float32 = 13.4e12, float16 = 53.8e12, float64 = 0.42e12 })
 
-gpu('titan_rtx', 24, 0.5, 672e9, { float32 = 16.3e12, float16 = 130.5e12, float64 = 0.51e12 })
+gpu('titan_rtx', 24, ampere_gib, 672e9, { float32 = 16.3e12, float16 = 130.5e12, float64 = 0.51e12 })
 
 -- NVIDIA GeForce RTX 3090. Source: whitepaper "NVIDIA Ampere GA102 GPU Architecture", appendix A.
-gpu('rtx3090', 24, 1, 936e9, { float32 = 35.6e12, float16 = 71e12, bfloat16 = 71e12, float64 = 0.556e12 })
+gpu('rtx3090', 24, ampere_gib, 936e9, { float32 = 35.6e12, float16 = 71e12, bfloat16 = 71e12, float64 = 0.556e12 })
 
 -- NVIDIA GeForce RTX 4090; float16 and float8 with float32 sums. Source: whitepaper "NVIDIA Ada GPU Architecture",
 -- appendix A.
@@ -118,22 +123,19 @@ gpu('l40s', 48, 1, 864e9, { float32 = 91.6e12, float16 = 362e12, bfloat16 = 362e
   float64 = 1.43e12 })
 
 -- NVIDIA A100, SXM4 and PCIe. Source: data sheet "NVIDIA A100 Tensor Core GPU".
-gpu('a100', 40, 1, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
+gpu('a100', 40, ampere_gib, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
   ampere_convolutions)
-gpu('a100_80gb', 80, 1, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
+gpu('a100_80gb', 80, ampere_gib, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
   ampere_convolutions)
 
 local ampere = { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 }
-gpu('a100_pcie', 40, 1, 1555e9, ampere, ampere_convolutions)
-gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere, ampere_convolutions)
+gpu('a100_pcie', 40, ampere_gib, 1555e9, ampere, ampere_convolutions)
+gpu('a100_pcie_80gb', 80, ampere_gib, 1935e9, ampere, ampere_convolutions)
 
 -- NVIDIA H100, H200, GH200 (of which the GPU); the sheets print rates with sparsity, which are twice these. Source:
 -- data sheets "NVIDIA H100 Tensor Core GPU" (SXM5 and PCIe), "NVIDIA H200 Tensor Core GPU", "NVIDIA GH200 Grace Hopper
--- Superchip". Reserved is what driver, libraries and workspaces hold by `trinity study fidelity sailor`
--- (gh200.context_bytes, fitted to memory that Sailor's authors measured on GH200 under DeepSpeed), without the context
--- that a runtime holds (runtimes.lua, context_bytes).
+-- Superchip".
 local hopper = { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12, float64 = 67e12 }
-local hopper_gib = (4.36e9 - 988e6) / gib
 gpu('h100', 80, hopper_gib, 3350e9, hopper, hopper_convolutions)
 gpu('h200', 141, hopper_gib, 4800e9, hopper, hopper_convolutions)
 gpu('gh200', 96, hopper_gib, 4000e9, hopper, hopper_convolutions)
@@ -146,13 +148,13 @@ gpu('h100_96gb', 96, hopper_gib, 2400e9, hopper, hopper_convolutions)
 
 -- NVIDIA B200, B300, and one GPU of the superchips GB200 and GB300. Source: data sheets "NVIDIA DGX B200", "NVIDIA
 -- GB200 NVL72", "NVIDIA GB300 NVL72"; B300: 75 or 80 TFLOP/s float32 are printed, here the less. FP4 has no dtype here.
-gpu('b200', 180, 1, 8000e9, { float32 = 80e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
+gpu('b200', 180, hopper_gib, 8000e9, { float32 = 80e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
   float64 = 37e12 }, blackwell_convolutions)
-gpu('b300', 288, 1, 8000e9, { float32 = 75e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
+gpu('b300', 288, hopper_gib, 8000e9, { float32 = 75e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
   float64 = 1.25e12 }, blackwell_convolutions)
-gpu('gb200', 186, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
+gpu('gb200', 186, hopper_gib, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
   float64 = 40e12 }, superchip_convolutions)
-gpu('gb300', 288, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
+gpu('gb300', 288, hopper_gib, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
   float64 = 1.3e12 }, superchip_convolutions)
 
 -- AMD Instinct MI250X, a module of two dies that software sees as two GPUs (mi250x_die is one of them), and MI300X;
