@@ -58,10 +58,15 @@ rules.list = {
     { 'zero_stage', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
     { 'optimizer_offload_fraction', { 0 }, 'no CPU offload', 'megatron/core/optimizer before 0.12' },
   },
-  ['megatron-2021'] = { -- Narayanan et al., SC 2021; Korthikanti et al., 2022
+  ['megatron-core-0.7'] = {
     { 'base', 'megatron-core-0.8' },
+    { 'virtual_stages', three_ranks, 'interleaving over three ranks or more',
+      'megatron/core/parallel_state.py before 3ee489d9ea (Megatron-Core 0.8)' },
+  },
+  ['megatron-2023'] = { { 'base', 'megatron-core-0.7' } },
+  ['megatron-2021'] = { -- Narayanan et al., SC 2021; Korthikanti et al., 2022
+    { 'base', 'megatron-core-0.7' },
     { 'context', { 1 }, 'no context parallelism', 'megatron/core/parallel_state.py before 0.5' },
-    { 'virtual_stages', three_ranks, 'interleaving over three ranks or more', 'megatron/arguments.py' },
   },
   ['megatron-deepspeed-2022'] = {
     { 'base', 'megatron-2021' },

@@ -51,6 +51,9 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   { 'selective', options_of.words('trinity.SelectiveRecompute', { 'core_attention', 'operators' }),
     otherwise = "the base's",
     help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },
+  { 'overlap_tp_grad_allreduce', 'boolean', otherwise = "the base's",
+    help = 'whether reductions of input gradients overlap with weight gradients where a strategy does not say '
+      .. '(tensor_overlap has it, too)' },
   { 'keeps_gradients', 'boolean', otherwise = "the base's",
     help = 'whether gradients of weights have buffers that stay from step to step' },
   { 'bucket_elements', 'number', least = 0, most = 2 ^ 50, otherwise = "the base's",
@@ -76,11 +79,10 @@ local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, co
   tensor_overlap = true, async_share = 1, async_tensor = false, dispatch_share = 1, update_s = 0,
   cast_share = 1, rowwise_cast_share = 1, logits_share = 1, mixed_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention',
+  overlap_tp_grad_allreduce = false, keeps_gradients = false, bucket_elements = 0, replica_bucket_elements = 0,
   -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
   -- two A100 688 MB (github.com/NVIDIA/nccl/issues/964).
-  keeps_gradients = false, bucket_elements = 0, replica_bucket_elements = 0, context_bytes = 988e6,
-  transformer_engine = false,
-  expert_streams = 0, workspace_bytes = 0 }
+  context_bytes = 988e6, transformer_engine = false, expert_streams = 0, workspace_bytes = 0 }
 
 --- Bytes of one workspace of cuBLAS (aten/src/ATen/cuda/CUDABlas.cpp, getChosenWorkspaceSize) and of Transformer
 --- Engine (pytorch/module/base.py, get_cublas_workspace_size_bytes).
@@ -121,6 +123,8 @@ runtimes.list = {
   ['megatron-core-0.8'] = { base = 'megatron', logits_share = 6 / 34,
     source = 'Megatron-LM, README of Megatron-Core 0.8; logits_share: core/tensor_parallel/cross_entropy.py moves 34 '
       .. 'bytes a logit up to the loss (copy, maximum, difference, exponential, sum, ratio), the copy 6' },
+  ['megatron-core-0.7'] = { base = 'megatron-2024',
+    source = 'NeMo 24.05 (docs.nvidia.com/nemo-framework, Software Component Versions)' },
   ['megatron-2024'] = { base = 'megatron-core-0.8',
     source = 'NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
   ['megatron-2023'] = { base = 'megatron-2024', attention_share = 0.81, hopper_attention_share = 0.65,
@@ -134,6 +138,9 @@ runtimes.list = {
     bucket_elements = most_bucket_bytes / 2,
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron), gradients '
       .. 'reduced after the last backward pass' },
+  ['megatron-2022'] = { base = 'megatron-2021', overlap_tp_grad_allreduce = true,
+    source = 'Megatron-LM since 16c90445e7 (September 2021, LinearWithGradAccumulationAndAsyncCommunication): '
+      .. 'Korthikanti et al., 2022; NeMo 2023' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
     source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
   deepspeed = { base = 'megatron-2021', keeps_gradients = false, bucket_elements = 5e8, replica_bucket_elements = 0,

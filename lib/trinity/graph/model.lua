@@ -544,6 +544,13 @@ function model.bucket_bytes(cluster, strategy)
   return holds and runtimes.bucket_bytes(how.runtime, strategy) or nil
 end
 
+--- Returns whether the cluster's runtime overlaps reductions of input gradients with weight gradients where a strategy
+--- does not say; nil: it does not.
+function model.overlaps_tp_grad_allreduce(cluster)
+  local how = sheets[cluster]
+  return how and (how.asked or cluster.basis.runtime) and how.runtime.overlap_tp_grad_allreduce or nil
+end
+
 --- Returns the names of the clusters in models/clusters. Most take a count, as in dgx_h100x4.
 function model.cluster_names() return util.lua_names(cluster_folder) end
 

@@ -9,6 +9,7 @@ local parallelism = require 'trinity.strategy.parallelism'
 local bounds = require 'trinity.plan.bounds'
 local core = require 'trinity.core'
 local growth = require 'trinity.plan.growth'
+local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -61,7 +62,7 @@ local function units_by_stage(pricing, problem, strategy)
     if stage > 1 and not pricing.unequal then list[stage] = list[1] else
       local one = { gap_s = 0, after_s = 0 }
       for _, word in ipairs { 'none', 'full' } do
-        one[word] = problem.handle:mesh_units(util.merged(strategy, { recompute = word }), stage,
+        one[word] = simulator.mesh_units(problem, util.merged(strategy, { recompute = word }), stage,
           pricing.space.about.layers)
         local sums = bounds.totals(one[word])
         one.gap_s, one.after_s = math.max(one.gap_s, sums.gap_s), math.max(one.after_s, sums.after_s)
@@ -132,7 +133,7 @@ end
 --- all layers are recomputed.
 function by_layer.bounds(pricing, problem, entries, layers)
   local function of(word)
-    return problem.handle:mesh_bounds(util.map(entries, function(entry)
+    return simulator.mesh_bounds(problem, util.map(entries, function(entry)
       return util.merged(entry.strategy, { recompute = word })
     end), layers)
   end

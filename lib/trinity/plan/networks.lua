@@ -4,6 +4,7 @@ local bounds = require 'trinity.plan.bounds'
 local check = require 'trinity.base.check'
 local parallelism = require 'trinity.strategy.parallelism'
 local problems = require 'trinity.strategy.problem'
+local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local networks = {}
@@ -70,7 +71,7 @@ function Networks:units(family, device, layers)
     local first = math.max(1, math.min(device, #self.cluster.devices - count + 1))
     devices = util.listed(count, function(i) return first + i - 1 end)
   end
-  return self:problem(family.micro_batch, layers).handle:mesh_units({ mesh = mesh, recompute = family.recompute,
+  return simulator.mesh_units(self:problem(family.micro_batch, layers), { mesh = mesh, recompute = family.recompute,
     sequence_parallel = family.sequence_parallel, devices = devices }, 1)
 end
 

@@ -6,6 +6,7 @@
 local by_layer = require 'trinity.plan.by_layer'
 local growth = require 'trinity.plan.growth'
 local inside = require 'trinity.plan.inside'
+local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -67,7 +68,7 @@ function Pricing:bound(plans)
   for _, list in ipairs(util.grouped(settled, problem_of)) do
     local problem, layers = self:bounder(list[1].point)
     local found = by_layer.is(list[1].point) and by_layer.bounds(self, problem, list, layers)
-      or problem.handle:mesh_bounds(util.map(list, function(plan) return plan.strategy end), layers)
+      or simulator.mesh_bounds(problem, util.map(list, function(plan) return plan.strategy end), layers)
     for i, plan in ipairs(list) do
       plan.bounds, plan.refused, plan.duplicate = found[i], found[i].refused, found[i].duplicate
       plan.fullest_bytes, plan.excess_bytes = 0, -math.huge

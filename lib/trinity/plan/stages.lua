@@ -5,6 +5,7 @@
 
 local core = require 'trinity.core'
 local parallelism = require 'trinity.strategy.parallelism'
+local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
@@ -107,7 +108,7 @@ local function load(unit) return unit.forward_to_next_s + unit.backward_to_next_
 
 local function speeds(pricing, point, plain, problem, layers, middle)
   return pricing.unequal:speeds(plain, function(stage)
-    return load(problem.handle:mesh_units(plain, stage, layers)[middle])
+    return load(simulator.mesh_units(problem, plain, stage, layers)[middle])
   end, function(kind)
     return load(pricing.networks:base_units(point.micro_batch, point.expert, 'none')[kind][middle])
   end)
@@ -118,7 +119,7 @@ local function loads(pricing, point)
   local problem, layers = pricing:bounder(util.merged(point, { placement = 1 }))
   local plain = space.strategy(util.merged(space.kept(point), { stages = 'even', placement = 1,
     recompute = point.recompute == 'by_layer' and 'none' or nil })) -- by layer few layers are recomputed
-  local units = problem.handle:mesh_units(plain, 1, layers)
+  local units = simulator.mesh_units(problem, plain, 1, layers)
   local cost = {}
   for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
   local first, last = load(units[1]), load(units[#units])

@@ -6,6 +6,7 @@ local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
 local parallelism = require 'trinity.strategy.parallelism'
+local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local straddling = require('trinity.strategy.rank_order').straddling
 local util = require 'trinity.base.util'
@@ -63,7 +64,7 @@ local function replica_bound_s(problem, plan, at, layers)
   end
   local alone = util.merged(plan.fields, { mesh = size, devices = devices, zero_stage = 0 })
   alone.sync, alone.order = nil, nil
-  return problem.handle:mesh_bounds({ alone }, layers)[1].step_time_s
+  return simulator.mesh_bounds(problem, { alone }, layers)[1].step_time_s
 end
 
 --- Where a device spends a step, in seconds, means over the stages: computing, as simulated; waiting for messages
@@ -76,7 +77,7 @@ function text.shares(plan)
   for _, device in ipairs(parallelism.first_devices { coordinates = at }) do
     busy = busy + plan.metrics:compute_busy_s(device) / p
   end
-  for _, unit in ipairs(problem.handle:mesh_units(plan.fields, 1, layers)) do
+  for _, unit in ipairs(simulator.mesh_units(problem, plan.fields, 1, layers)) do
     local update_s = bounds.update_s(plan.point.optimizer_offload_fraction or 0, unit.update_s, unit.host_update_s)
     work = work + (m * (unit.forward_work_s + unit.backward_work_s) + update_s) / p
     own = own + (m * (unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s) + update_s) / p

@@ -7,6 +7,7 @@ local format_table = require('trinity.base.text').format_table
 local made_for = require 'trinity.strategy.made_for'
 local model = require 'trinity.graph.model'
 local networks = require 'trinity.plan.networks'
+local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
@@ -30,7 +31,8 @@ function plan_pair.read(path)
   local fields = space.strategy(point)
   return util.merged({ path = path, made = made, point = point, fields = fields, metrics = found.metrics,
     step_time_s = found.metrics.step_time_s, networks = nets, problem = problem,
-    bounds = problem.handle:mesh_bounds({ fields })[1], tokens = select(2, networks.samples(problem.graph)) }, point)
+    bounds = simulator.mesh_bounds(problem, { fields })[1],
+    tokens = select(2, networks.samples(problem.graph)) }, point)
 end
 
 local function seconds(value) return ('%.4g s'):format(value) end

@@ -18,6 +18,8 @@ for _, word in ipairs(listed) do
   if word.words then word.words = options.words(aliases[word.name], word.words) end
   if word.name == 'bucket_bytes' then
     word.default, word.otherwise = nil, "the runtime's, of a cluster without one 25 MB"
+  elseif word.name == 'overlap_tp_grad_allreduce' then
+    word.default, word.otherwise = nil, "the runtime's"
   end
 end
 

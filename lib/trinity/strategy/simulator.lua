@@ -53,11 +53,29 @@ local function call(owner, problem, method, ...)
   util.fail('%s: %s', owner, message)
 end
 
+--- Returns a strategy with what the runtime of the cluster overlaps.
+local function overlapped(problem, given)
+  local said = given.overlap_tp_grad_allreduce ~= nil
+  if said or not model.overlaps_tp_grad_allreduce(problem.cluster) then return given end
+  return util.merged(given, { overlap_tp_grad_allreduce = true })
+end
+
 --- Returns the fields of a plan with a mesh, with 'selective' as the runtime of the cluster defines it.
 local function mesh_fields(owner, problem, plan)
   local given = parallelism.fields(owner, plan, problem.graph, model.selective(problem.cluster))
   given.bucket_bytes = given.bucket_bytes or model.bucket_bytes(problem.cluster, given)
-  return given
+  return overlapped(problem, given)
+end
+
+--- Returns the engine's lower bounds of strategies, tables of checked fields, as they are evaluated; layers: see
+--- MeshBounder (engine/simulator/mesh/mesh_bound.h).
+function simulator.mesh_bounds(problem, strategies, layers)
+  return problem.handle:mesh_bounds(util.map(strategies, function(given) return overlapped(problem, given) end), layers)
+end
+
+--- Returns the engine's profiles of the units of a strategy on a stage (from 1), as it is evaluated.
+function simulator.mesh_units(problem, given, stage, layers)
+  return problem.handle:mesh_units(overlapped(problem, given), stage, layers)
 end
 
 --- Returns the placement of a plan and its schedule fields (nil: the default). `name` is the name of the first argument

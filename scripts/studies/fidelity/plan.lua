@@ -12,8 +12,10 @@ local parallel_map = require 'trinity.parallel'
 local plan_space = require 'trinity.plan.space'
 local plan_text = require 'trinity.plan.text'
 local published_row = require 'studies.fidelity.published_row'
+local rules = require 'trinity.cluster.runtime_rules'
 local run = require 'trinity.runs'
 local search = require 'trinity.plan'
+local simulator = require 'trinity.strategy.simulator'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -52,15 +54,15 @@ local function point_of(row, recompute, virtual)
     problem = { cluster = model.cluster(row.case.cluster, { runtime = row.case.runtime }) } }), p.micro_batch)
 end
 
---- Whether a row's framework supports this number of model chunks per GPU: in Megatron-LM (and NeMo on it) layers
---- divide over all of them, or do with embedding and logits as a layer each; before it overlapped messages of stages,
---- interleaving took more than two stages (megatron/training/arguments.py, megatron/core/transformer/
---- transformer_block.py). torchtitan splits layers freely.
+--- Whether a row's runtime supports this number of model chunks per GPU (cluster/runtime_rules.lua): layers divide over
+--- all of them, or do with embedding and logits as a layer each (megatron/core/transformer/transformer_block.py:
+--- account_for_embedding_in_pipeline_split). torchtitan splits layers freely.
 local function runs_chunks(row, pipeline, virtual)
-  local layers, chunks = row.network.layers, pipeline * virtual
+  local layers, chunks, list = row.network.layers, pipeline * virtual, rules.of(row.runtimes[#row.runtimes])
+  local point = { pipeline = pipeline, virtual_stages = virtual }
   if row.plan.torchtitan then return true end
-  if virtual > 1 and row.plan.unfused and pipeline <= 2 then return false end
-  return layers % chunks == 0 or not row.plan.unfused and (layers + 2) % chunks == 0
+  if rules.broken(list, 'virtual_stages', virtual, point) then return false end
+  return layers % chunks == 0 or (layers + 2) % chunks == 0 and not rules.broken(list, 'stages', 'balanced', point)
 end
 
 --- Values of tensor, pipeline, data, micro-batch and virtual stages that the row's framework runs; all else as the row
@@ -97,7 +99,7 @@ end
 --- The published plan as one that the search found, simulated by its problem.
 local function told(found, point)
   local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
-  local bounds = problem.handle:mesh_bounds({ strategy })[1]
+  local bounds = simulator.mesh_bounds(problem, { strategy })[1]
   if bounds.refused then util.fail('%s: %s', plan_space.text(point), bounds.refused) end
   local metrics = problem:evaluate(strategy)
   return util.merged({ point = point, fields = strategy, metrics = metrics, step_time_s = metrics.step_time_s,

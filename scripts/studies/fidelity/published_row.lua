@@ -149,9 +149,10 @@ local function cuda_graphs(row, m, plan, kind)
   return (racks[row.gpu] or one_stage or row.gpu == 'B300' and deepseek) and 'attention' or 'none'
 end
 
---- Runtimes of rows of H100 by words of their source.
-local sources = { { 'nemo 24.', 'megatron-2024' }, { '2024', 'megatron-2024' },
-  { 'megatron-core 0.8', 'megatron-core-0.8' }, { 'herd of models', 'llama-3' } }
+--- Runtimes of rows of a kind of GPU by words of their source.
+local sources = { ['H100-80GB'] = { { 'nemo 24.05', 'megatron-core-0.7' }, { 'nemo 24.', 'megatron-2024' },
+  { '2024', 'megatron-2024' }, { 'megatron-core 0.8', 'megatron-core-0.8' }, { 'herd of models', 'llama-3' } },
+  ['A100-80GB'] = { { 'korthikanti', 'megatron-2022' }, { '2023', 'megatron-2022' } } }
 
 --- The runtime of a row by its source, with what its precision and recipe change.
 local function runtime_of(row, m, plan, kind, assume)
@@ -159,12 +160,10 @@ local function runtime_of(row, m, plan, kind, assume)
   if not filled(row, 'runtime') then
     if plan.torchtitan then
       name = filled(row, 'note') and not contains(row, 'note', 'compile') and 'eager' or 'torchtitan'
-    elseif plan.unfused then name = row.zero == '3' and 'deepspeed' or 'megatron-2021'
+    elseif plan.unfused and row.zero == '3' then name = 'deepspeed'
     else
-      name = 'megatron'
-      for _, pair in ipairs(row.gpu == 'H100-80GB' and sources or {}) do
-        if contains(row, 'source', pair[1]) then name = pair[2] end
-      end
+      local found = util.find(sources[row.gpu] or {}, function(pair) return contains(row, 'source', pair[1]) end)
+      name = found and found[2] or plan.unfused and 'megatron-2021' or 'megatron'
     end
   end
   runtimes.read(name) -- refuses what is none

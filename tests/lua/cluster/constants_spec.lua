@@ -6,6 +6,7 @@ local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local runtimes = require 'trinity.cluster.runtimes'
+local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
@@ -152,6 +153,18 @@ describe('runtimes', function()
     expect(step_s(sheet)):equals(step_s(sheet, graph, 25000000))
     local own = trinity.cluster('dgx_h100', { runtime = { base = 'megatron', bucket_elements = 2e6, replica_bucket_elements = 0 } })
     expect(step_s(own)):equals(step_s(cluster, graph, 4000000))
+  end)
+  it('overlap reductions of input gradients where a strategy does not say, also in bounds', function()
+    local function step_and_bound(runtime, overlap)
+      local problem = trinity.problem { check_memory = false, graph = graph, cluster = trinity.cluster('dgx_a100', { runtime = runtime }) }
+      local strategy = { mesh = { tensor = 4 }, overlap_tp_grad_allreduce = overlap, bucket_bytes = 2 ^ 50 }
+      local found = problem:evaluate(strategy).step_time_s
+      expect(simulator.mesh_bounds(problem, { strategy })[1].step_time_s <= found):truthy()
+      return found
+    end
+    expect(step_and_bound 'megatron-2022'):equals(step_and_bound('megatron-2021', true))
+    expect(step_and_bound('megatron-2022', false)):equals(step_and_bound 'megatron-2021')
+    expect(step_and_bound 'megatron-2022' < step_and_bound 'megatron-2021'):truthy()
   end)
   it('of networks with experts go by what CUDA graphs hold, expert by expert', function()
     local function seconds(experts, cuda_graphs)

@@ -51,7 +51,10 @@ describe('what a runtime runs', function()
     expect(wrong('megatron', merged(row, { fsdp = 'megatron:3', pp = '1' }))):equals(nil)
     expect(wrong('any', merged(row, { fsdp = 'megatron:3' }))):equals(nil)
     expect(wrong('megatron-2021', merged(row, { cp = '2' }))):matches '^no context parallelism'
-    expect(wrong('megatron-2021', merged(row, { vpp = '3' }))):matches '^interleaving over three ranks'
+    for _, runtime in ipairs { 'megatron-2021', 'megatron-2022', 'megatron-2023', 'megatron-core-0.7' } do
+      expect(wrong(runtime, merged(row, { vpp = '3' }))):matches '^interleaving over three ranks'
+    end
+    expect(wrong('megatron-core-0.8', merged(row, { vpp = '3' }))):equals(nil)
     expect(wrong('eager', row, 0)):matches '^fully_shard: ZeRO' -- the rules of its base, torchtitan
     expect(wrong('eager', row)):matches '^fully_shard reduces gradients module by module'
     expect(function() rules.of 'megatrn' end):raises "unknown runtime 'megatrn'"

@@ -146,8 +146,10 @@ describe('a prediction', function()
     end
     expect(runtime {}):equals 'megatron'
     expect(runtime { source = 'NeMo performance summary (NeMo 24.07)' }):equals 'megatron-2024'
+    expect(runtime { source = 'NeMo launcher examples README (NeMo 24.05)' }):equals 'megatron-core-0.7'
     expect(runtime { source = 'The Llama 3 Herd of Models' }):equals 'llama-3'
     expect(runtime { gpu = 'A100-80GB', precision = 'fp16' }):equals 'megatron-2021'
+    expect(runtime { gpu = 'A100-80GB', precision = 'fp16', source = 'Korthikanti et al.' }):equals 'megatron-2022'
     expect(runtime { gpu = 'A100-80GB', precision = 'fp16', zero = '3' }):equals 'deepspeed'
     expect(runtime { gpu = 'H100-96GB' }):equals 'torchtitan'
     expect(runtime { gpu = 'H100-96GB', note = 'FSDP alone' }):equals 'eager'
