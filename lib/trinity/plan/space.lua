@@ -447,7 +447,8 @@ function space.text(point)
   end
   if type(point.stages) == 'table' then line[#line + 1] = 'uneven stages' end
   if point.recomputed then
-    line[#line + 1] = ('recompute %d layers'):format(util.sum(point.recomputed))
+    local layers = util.sum(point.recomputed)
+    line[#line + 1] = ('recompute %d layer%s'):format(layers, layers > 1 and 's' or '')
   elseif point.recompute ~= 'none' then
     line[#line + 1] = 'recompute ' .. (point.recompute == 'by_layer' and 'by layer' or point.recompute)
   end

@@ -103,6 +103,10 @@ describe('device types', function()
     end
     expect(count):equals(30)
   end)
+  it('reserve what was measured, of later kinds no less', function()
+    for _, name in ipairs { 'rtx3090', 'a100', 'a100_80gb' } do expect(devices[name].reserved_memory_bytes):near(2.05e9, 0.01e9) end
+    for _, name in ipairs { 'h100', 'b200', 'gb300' } do expect(devices[name].reserved_memory_bytes):near(3.37e9, 0.01e9) end
+  end)
   it('derived from clocks agree with them', function()
     -- cores * 2 * boost clock; 32 operations a cycle.
     expect(devices.gtx1080ti.peak_flops_per_s.float32):near(3584 * 2 * 1.582e9, 0.01e12)

@@ -100,3 +100,13 @@ describe('what a runtime runs', function()
     expect(count > 100):truthy()
   end)
 end)
+
+describe('the text of a point', function()
+  it('has the number of recomputed layers', function()
+    local point = { micro_batch = 1, micro_batches = 8, pipeline = 2, data = 4, schedule = '1f1b', virtual_stages = 1, zero_stage = 1,
+      recompute = 'by_layer' }
+    for recomputed, words in pairs { [1] = '1 layer, ZeRO 1', [3] = '3 layers, ZeRO 1' } do -- in any order
+      expect(space.text(merged(point, { recomputed = { recomputed, 0 } }))):matches('recompute ' .. words .. '$')
+    end
+  end)
+end)
