@@ -6,7 +6,7 @@ return {
   kinds = {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
-      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05041,
+      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05049,
       rows = 27,
       values = {
         compute_efficiency = 0.7318, inside_share = 1.256, memory_efficiency = 0.6805, unaligned = 0.5092,
@@ -16,7 +16,7 @@ return {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.06174, rows = 15,
+      mean_error = 0.06184, rows = 15,
       values = {
         expert_dispatch_s = 8.288e-05, fp8 = 0.5539, layer_dispatch_s = 0.000181, mxfp8 = 0.5859,
         network_share = 1.991, routing = 0.08568,
@@ -24,21 +24,21 @@ return {
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03525, rows = 64,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03594, rows = 64,
       values = {
         compute_efficiency = 0.5562, expert_dispatch_s = 9.686e-05, fp8 = 0.4881, inside_share = 1.317,
         mxfp8 = 0.5033, network_share = 3.637, nvfp4 = 0.4401, routing = 0.1235,
       },
     },
     gb300 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.0402, rows = 45,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.04078, rows = 45,
       values = {
         compute_efficiency = 0.7548, expert_dispatch_s = 9.225e-05, fp8 = 0.6195, inside_share = 1.971,
         mxfp8 = 0.6145, network_share = 3.007, nvfp4 = 0.419, routing = 0.1134,
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.05555, rows = 78,
+      assumed = { half_width = 60 }, mean_error = 0.04997, rows = 78,
       values = {
         attention = 0.6743, compute_efficiency = 0.6415, expert_dispatch_s = 9.5e-05, fp8 = 0.5919,
         inside_share = 1.753, memory_efficiency = 0.6934, network_share = 2.295,

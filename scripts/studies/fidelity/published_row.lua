@@ -1,7 +1,7 @@
 -- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
 -- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
--- dp, cp, ep, etp, zero, recompute, precision, runtime, gradient_dtype, fused_loss, source, note, value, unit. What is
--- left empty is assumed by the rules below, each of which adds its sentence to the row's `assumed`.
+-- dp, cp, ep, etp, zero, recompute, precision, runtime, gradient_dtype, fused_loss, bucket_elements, source, note,
+-- value, unit. What is left empty is assumed by the rules below, each of which adds its sentence to `assumed`.
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
@@ -175,13 +175,16 @@ local function runtime_of(row, m, plan, kind, assume)
   end
   -- MLPerf's recipes overlap where TP_COMM_OVERLAP is set (conf/custom.yaml of v3.1: else False)
   if row.tp_overlap and row.tp_overlap ~= 'True' and plan.tensor > 1 then changes.tensor_overlap = false end
+  if filled(row, 'bucket_elements') then
+    changes.bucket_elements, changes.replica_bucket_elements = whole(row, 'bucket_elements'), 0
+  end
   if plan.torchtitan and contains(row, 'note', 'asynctp') then changes.async_tensor = true end
   -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
   local attention = 1 / plan.context / (plan.torchtitan and 2 - 1 / plan.context or 1)
   if attention ~= 1 then
     local own = runtimes.read(name)
     changes.attention_share = attention * own.attention_share
-    changes.replica_bucket_elements = own.replica_bucket_elements / plan.context
+    changes.replica_bucket_elements = changes.replica_bucket_elements or own.replica_bucket_elements / plan.context
   end
   if m.experts > 0 and plan.expert < plan.expert_ranks then changes.dispatch_share = plan.expert / plan.expert_ranks end
   if next(changes) == nil then return name, name end

@@ -16,6 +16,14 @@ local networks = {
     vocab = 128256, parameters_b = 8.03 },
 }
 
+--- Elements of a bucket of gradients in the recipe of an MLPerf run: bucket_cap_mb of Apex's optimizer (GPT-3) in 16
+--- bits; bucket_size of conf/custom.yaml, 200 in v5.0 and 64 in the only recipe of v5.1 that copies it, so that every
+--- weight is a bucket. The others of v5.1 state 2^27 and 768e6, which are not taken (RESULTS.md).
+local function mlperf_buckets(row, round)
+  if row.benchmark == 'gpt3' then return (round < 'v4.0' and 100 or 200) * 2 ^ 20 / 2 end
+  return round == 'v5.0' and 200 or row.config:find '^Cisco/' and 64 or ''
+end
+
 local function tokens_per_s(row) return tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s) end
 
 --- MLPerf training's results: one row a submission. Recipes of before v4.1 are of NeMo 23 and 24.
@@ -30,6 +38,9 @@ local function of_mlperf(row, number)
     gpu = gpu, zero = 1, ep = '', experts = '', note = '', value = tokens_per_s(row), unit = 'tokens_per_s_total',
     precision = row.precision == 'fp4' and 'nvfp4' or 'fp8', -- where none is stated, the speed is FP8's
     doubt = row.plan ~= 'sure' and ('the plan of its configuration: %s'):format(row.plan) or '',
+    bucket_elements = mlperf_buckets(row, round),
+    -- its pretrain.py comments out what would read TP_COMM_OVERLAP: get_overlap_callback
+    tp_overlap = row.config:find '^Cisco/' and 'False' or row.tp_overlap,
     recompute = round == 'v3.0' and 'selective' or 'none', -- ACT_CKPT_GRANULARITY of run_and_time.sh
     runtime = round < 'v4.0' and 'megatron-2023' or round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024'
       or 'megatron', source = 'MLPerf ' .. row.round })

@@ -172,6 +172,24 @@ describe('a prediction', function()
     expect(bucket { gpu = 'H100-96GB', zero = '3' }):equals(2 ^ 50) -- once a step, with a pipeline
     expect(bucket { gpu = 'H100-96GB', zero = '3', pp = '1', dp = '4' }):equals(25000000)
   end)
+  it("reduces gradients in the buckets of an MLPerf run's recipe, and overlaps tensor parallelism where it does", function()
+    local function runtime(changes)
+      local line = util.merged({ round = 'v5.1', benchmark = 'llama31_8b', accelerator = 'NVIDIA H100', system = 's', sequence = '8192',
+        global_batch = '64', gpus = '128', tp = '2', pp = '1', cp = '1', micro_batch = '1', step_s = '0.5', precision = 'fp8',
+        plan = 'sure', tp_overlap = 'True', duplicate_of = '', config = 'NVIDIA/c.sh' }, changes)
+      local path, names = temporary '.csv', util.sorted_keys(line)
+      core.write_file(path, table.concat({ table.concat(names, ','), table.concat(util.map(names, function(name)
+        return line[name]
+      end), ',') }, '\n') .. '\n')
+      local one = published_row.all(path)[1].case
+      local of = runtimes.read(one.runtime)
+      return ('%d %s'):format(runtimes.bucket_bytes(of, one.strategy), of.tensor_overlap)
+    end
+    expect(runtime {}):equals '128000000 true' -- the rule of its software
+    expect(runtime { config = 'Cisco/c.sh' }):equals '128 false'
+    expect(runtime { benchmark = 'llama31_405b', round = 'v5.0', tp_overlap = '' }):equals '400 false'
+    expect(runtime { benchmark = 'gpt3', round = 'v4.1', sequence = '2048' }):equals '209715200 true'
+  end)
   it('waits for the host, which updates weights of FP8 one by one', function()
     local tiny = { global_batch = '8', precision = 'fp8', tp = '1', pp = '1', dp = '8', micro_batch = '1' }
     local function seconds(changes, update_s)
