@@ -25,7 +25,8 @@ end
 local function feed_forward_of(o, layer)
   if o.experts > 0 and layer > o.dense_layers and (layer - o.dense_layers - 1) % o.moe_layer_freq == 0 then
     return { feed_forward = o.expert_feed_forward > 0 and o.expert_feed_forward or o.feed_forward, experts = o.experts,
-      top_k = o.experts_per_token, gated = o.gated, shared = o.shared > 0 and o.shared or nil,
+      top_k = o.experts_per_token, expert_groups = math.max(1, o.expert_groups),
+      group_topk = o.group_topk > 0 and o.group_topk or nil, gated = o.gated, shared = o.shared > 0 and o.shared or nil,
       router = o.kv_lora_rank > 0 and 'sigmoid' or nil, apart = o.apart, divisible_by = o.expert_rows_multiple }
   end
   if o.gated then return { feed_forward = o.feed_forward, bias = o.bias == 'all' } end
@@ -71,6 +72,8 @@ return {
     dropout = { default = 0, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
     experts = count(0, 'of a layer (0: none)'),
     experts_per_token = count(0, 'that a token is sent to'),
+    expert_groups = count(0, 'of experts, of which a token uses group_topk (0: one)'),
+    group_topk = count(0, 'groups whose experts a token may use (0: all)'),
     expert_feed_forward = count(0, 'inner width of an expert (0: feed_forward)'),
     expert_rows_multiple = count(1, 'tokens of an expert are rounded up to a multiple', 1),
     apart = { default = false, help = "experts without gates: as layers:mixture_of_experts has it" },

@@ -204,6 +204,7 @@ uint64_t Cluster::fingerprint() const {
           library->rails})
       add(hash, value);
     hash.add(static_cast<uint64_t>(library->in_network));
+    if (library->sends_tokens_once) hash.add(std::string_view("tokens once"));
     if (!library->trees) hash.add(std::string_view("rings"));
     if (library->shared_bandwidth != 1) add(hash, library->shared_bandwidth);
     if (library->exchange_bandwidth != 1)

@@ -64,6 +64,26 @@ class CollectivePricing {
     return price_plainly(algorithm);
   }
 
+  CollectiveCost price_once(const TokenRouting& routing) const {
+    CollectiveCost cost;
+    cost.algorithm = Algorithm::hierarchical;
+    if (size() == 1) return cost;
+    const auto* library = group_.library_;
+    const double token_bytes = bytes_ / static_cast<double>(routing.per_token);
+    const double inside_bytes = token_bytes * routing.destinations(group_.size_);
+    const double between_bytes = token_bytes * routing.destinations(group_.nodes_);
+    CollectiveCost inside, between;
+    add_exchange(inside, group_.inside_, static_cast<size_t>(group_.most_), inside_bytes);
+    add_exchange(between, group_.between_, nodes(), between_bytes);
+    cost.latency_s = inside.latency_s + between.latency_s;
+    cost.transfer_s = inside.transfer_s / (library ? library->exchange_bandwidth : 1);
+    cost.transfer_s = std::max(cost.transfer_s, between.transfer_s);
+    if (library) cost = in_chunks(*library, cost.latency_s, cost.transfer_s);
+    cost.algorithm = Algorithm::hierarchical;
+    cost.sent_bytes = part(static_cast<size_t>(group_.most_)) * inside_bytes + part(nodes()) * between_bytes;
+    return cost;
+  }
+
  private:
   CollectiveCost price_by_library(Algorithm algorithm) const {
     CollectiveCost cost;
@@ -151,7 +171,7 @@ class CollectivePricing {
   }
 
   void ring(CollectiveCost& cost) const {
-    if (kind_ == Kind::all_to_all) return add_exchange(cost, group_.all_, size());
+    if (kind_ == Kind::all_to_all) return add_exchange(cost, group_.all_, size(), bytes_);
     const double whole = broadcast() ? 1 : part(size());
     cost.latency_s = ring_trips() * static_cast<double>(size() - 1) * group_.flat_.latency_s;
     cost.transfer_s = ring_trips() * whole * bytes_ / group_.flat_.bandwidth;
@@ -184,8 +204,8 @@ class CollectivePricing {
   void hierarchical(CollectiveCost& cost) const {
     const auto g = static_cast<size_t>(group_.most_);
     if (kind_ == Kind::all_to_all) {
-      add_exchange(cost, group_.inside_, g);
-      return add_exchange(cost, group_.between_, nodes());
+      add_exchange(cost, group_.inside_, g, bytes_);
+      return add_exchange(cost, group_.between_, nodes(), bytes_);
     }
     const auto &inner = group_.inner_, &outer = group_.rails_;
     const double share = bytes_ / static_cast<double>(g);
@@ -216,15 +236,15 @@ class CollectivePricing {
     cost.transfer_s += outside * others * bytes_ / outer.bandwidth;
   }
 
-  /// All-to-alls of bytes_ in every group of `count` members, in parallel. A library's kernel serves
+  /// All-to-alls of `bytes` in every group of `count` members, in parallel. A library's kernel serves
   /// several peers at a time (library.h).
   void add_exchange(CollectiveCost& cost, const CollectiveGroup::Exchange& all,
-                    size_t count) const {
+                    size_t count, double bytes) const {
     const auto members = static_cast<double>(count);
     const double peers = members - 1;
     const double steps = group_.library_ ? std::ceil(peers / kPeersAtOnce) : peers;
     cost.latency_s += steps * all.latency_s;
-    cost.transfer_s += bytes_ / members * all.s_per_byte;
+    cost.transfer_s += bytes / members * all.s_per_byte;
   }
 
   const CollectiveGroup& group_;
@@ -236,8 +256,12 @@ bool CollectiveGroup::applies(Kind kind, Algorithm algorithm) const {
   return CollectivePricing(*this, kind, 0).applies(algorithm);
 }
 
-CollectiveCost CollectiveGroup::cost(Kind kind, Algorithm algorithm, int64_t bytes) const {
-  auto cost = CollectivePricing(*this, kind, bytes).price(algorithm);
+CollectiveCost CollectiveGroup::cost(Kind kind, Algorithm algorithm, int64_t bytes,
+                                     const TokenRouting& routing) const {
+  const CollectivePricing pricing(*this, kind, bytes);
+  if (routing.per_token > 0 && library_ != nullptr && library_->sends_tokens_once && pricing.equal_nodes())
+    return pricing.price_once(routing);
+  auto cost = pricing.price(algorithm);
   if (cost.algorithm == Algorithm::automatic) cost.algorithm = Algorithm::ring;
   return cost;
 }
@@ -513,18 +537,33 @@ void require(const Cluster& cluster, const std::vector<int32_t>& devices,
     refuse_nodes(cluster, devices, name);
 }
 
+void check_routing(const TokenRouting& routing, Kind kind) {
+  if (kind != Kind::all_to_all)
+    throw ArgumentError("a routing of tokens expects all_to_all, got {}", choice_name(kind));
+  if (routing.groups < 1 || routing.group_topk < 1 || routing.group_topk > routing.groups)
+    throw ArgumentError("group_topk: expected 1 to {} (groups of experts), got {}", routing.groups, routing.group_topk);
+  const int64_t most = routing.experts / routing.groups * routing.group_topk;
+  if (routing.per_token > most)
+    throw ArgumentError("experts_per_token: expected 1 to {} (experts that a token may use), got {}", most,
+                        routing.per_token);
+}
+
 }  // namespace
 
 CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
                                CollectiveAlgorithm algorithm, std::span<const int32_t> devices,
-                               int64_t bytes) {
+                               int64_t bytes, const TokenRouting& routing) {
   check_arguments(cluster, devices, bytes);
   std::vector<int32_t> sorted(devices.begin(), devices.end());
   std::sort(sorted.begin(), sorted.end());
   CollectiveGroups groups(cluster);
   const auto& group = groups.find(sorted, kind == Kind::all_to_all);
-  require(cluster, sorted, CollectivePricing(group, kind, bytes), kind, algorithm);
-  return group.cost(kind, algorithm, bytes);
+  const CollectivePricing pricing(group, kind, bytes);
+  require(cluster, sorted, pricing, kind, algorithm);
+  if (routing.per_token == 0) return group.cost(kind, algorithm, bytes);
+  check_routing(routing, kind);
+  require(cluster, sorted, pricing, kind, Algorithm::hierarchical);
+  return pricing.price_once(routing);
 }
 
 }  // namespace trinity

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/collective.h"
+#include "base/token_routing.h"
 #include "cluster/cluster.h"
 
 namespace trinity {
@@ -28,8 +29,10 @@ class CollectiveGroup {
   int32_t size() const { return size_; }
   /// True if the algorithm can carry out the collective on this group (see collective_cost()).
   bool applies(CollectiveKind kind, CollectiveAlgorithm algorithm) const;
-  /// As collective_cost(), for an algorithm that applies or automatic. Does not allocate.
-  CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes) const;
+  /// As collective_cost(), for an algorithm that applies or automatic. A routing counts if the library
+  /// sends tokens once and nodes have equal numbers of members. Does not allocate.
+  CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes,
+                      const TokenRouting& routing = {}) const;
 
   bool operator==(const CollectiveGroup&) const = default;
   uint64_t hash() const;  ///< equal groups have equal hashes
@@ -146,6 +149,10 @@ class CollectiveGroups {
 ///               source, pairwise exchange); every channel carries what all pairs send over it.
 ///               Hierarchical: inside nodes by the member number of the receiver, then between
 ///               members of one number (Rajbhandari et al., DeepSpeed-MoE, ICML 2022)
+/// With a routing, an all-to-all is that of a dispatcher of tokens (DeepEP: Zhao et al., "Insights into DeepSeek-V3",
+/// ISCA 2025, section 4.3): `bytes` has all copies of a member's tokens, of which each is sent once to every node that
+/// has experts of it, to the member of the sender's number, and from there once to every member that has, while the
+/// next tokens arrive. So the time is the greater of both ways, without the library's exchange_bandwidth between nodes.
 /// Consequently, with every algorithm and with the fastest one, a reduce-scatter, all-gather or
 /// broadcast takes at most as long as an all-reduce, and reduce-scatter plus all-gather at least as
 /// long (Traeff, Gropp, Thakur, Self-consistent MPI performance guidelines, IEEE TPDS 21(5), 2010).
@@ -153,12 +160,13 @@ class CollectiveGroups {
 /// With a collective library (Cluster::library), ring, tree and automatic follow it, and it adds
 /// multicast and in_network: cluster/library.h.
 ///
-/// One device costs nothing. Throws ArgumentError for an algorithm that does not apply:
+/// One device costs nothing. Throws ArgumentError for a routing of another collective or of more experts than there are
+/// (in one group or all), and for an algorithm that does not apply:
 /// halving-doubling, tree and leader for an all-to-all, halving-doubling for a number that is not a
 /// power of two, hierarchical for nodes with different numbers of members, multicast and in_network
 /// without switches that reduce.
 CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
                                CollectiveAlgorithm algorithm, std::span<const int32_t> devices,
-                               int64_t bytes);
+                               int64_t bytes, const TokenRouting& routing = {});
 
 }  // namespace trinity

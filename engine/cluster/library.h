@@ -54,6 +54,7 @@ struct CollectiveLibrary {
   /// Maximum number of NICs that the rings of one node use.
   double rails = std::numeric_limits<double>::infinity();
   bool in_network = false;  ///< network switches reduce
+  bool sends_tokens_once = false;  ///< all-to-alls of experts by a dispatcher: collectives.h
   bool trees = true;        ///< automatic may use the tree (false: NCCL_ALGO=Ring)
   /// Fraction (0, 1] of B1 that a group with only some of its nodes' devices gets, because other
   /// groups run at the same time.

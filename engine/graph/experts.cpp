@@ -25,7 +25,11 @@ class ExpertFinder {
       if (graph_.op(op).phase == Phase::forward && graph_.op(op).type == "Split") find_branches(op);
     std::sort(layers_.begin(), layers_.end(),
               [](const auto& a, const auto& b) { return a.members[0] < b.members[0]; });
-    for (auto& layer : layers_) layer.name = graph_.op(layer.members[0]).name;
+    for (auto& layer : layers_) {
+      layer.name = graph_.op(layer.members[0]).name;
+      for (const int32_t op : layer.members)
+        if (layer.routing.per_token == 0) layer.routing = routing_of(graph_.op(op));
+    }
     return std::move(layers_);
   }
 
@@ -394,6 +398,7 @@ class Spreading {
     const int32_t before = names_[made.name]++;
     if (before > 0) made.name += std::to_string(before + 1);
     made.traffic_bytes = 0;
+    set_routing(made, layers_[layer].routing);
     made.inputs = {tensor};
     Tensor moved = graph_.tensor(tensor);
     moved.name.clear();
@@ -403,6 +408,15 @@ class Spreading {
     serves_.push_back(op);
     if (about.phase == Phase::forward) forward_.push_back({layer, inwards, tensor, id});
     return builder_.add_output(id, std::move(moved));
+  }
+
+  static void set_routing(Operator& op, const TokenRouting& routing) {
+    if (routing.per_token == 0) return;
+    op.attributes["experts"] = routing.experts;
+    op.attributes["experts_per_token"] = routing.per_token;
+    if (routing.groups == 1) return;
+    op.attributes["expert_groups"] = routing.groups;
+    op.attributes["group_topk"] = routing.group_topk;
   }
 
   /// True for a gradient sum over experts whose terms come through an exchange; it follows the
@@ -509,6 +523,21 @@ SpreadExperts spread_experts(const Graph& graph, int32_t ranks) {
       throw ArgumentError("mesh: expert = {} does not divide the {} experts of '{}' (nearest that do: {})", ranks,
                           layer.experts, layer.name, divisors_near(layer.experts, ranks));
   return Spreading(graph, std::move(layers), ranks).run();
+}
+
+TokenRouting routing_of(const Operator& op) {
+  const auto number = [&](const char* name, int64_t otherwise) {
+    return std::max<int64_t>(otherwise, integer_attribute(op.attributes, name, otherwise));
+  };
+  TokenRouting routing{number("experts", 0), number("experts_per_token", 0), number("expert_groups", 1),
+                       number("group_topk", 1)};
+  routing.per_token = std::min(routing.per_token, routing.experts);
+  routing.group_topk = std::min(routing.group_topk, routing.groups);
+  return routing;
+}
+
+TokenRouting routing_of(const Graph& graph, const Collective& collective) {
+  return collective.kind == CollectiveKind::all_to_all ? routing_of(graph.op(collective.members[0])) : TokenRouting{};
 }
 
 bool is_exchange(const Operator& op) { return op.type == "AllToAll" || op.type == "AllToAllGrad"; }

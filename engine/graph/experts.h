@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/token_routing.h"
 #include "graph/graph.h"
 
 namespace trinity {
@@ -19,6 +20,7 @@ struct ExpertLayer {
   size_t rank = 0;       ///< of the tensors in and out: [E, C, ...]
   std::vector<int32_t> members;  ///< forward operators, ascending; with Split and Concat
   std::vector<std::vector<int32_t>> branches;  ///< of the second form: by expert, ascending
+  TokenRouting routing{};  ///< by attributes of its matmuls (experts_per_token)
 };
 
 /// In the order of their first operators.
@@ -38,7 +40,7 @@ struct SpreadExperts {
 /// holds E / ranks experts of every layer, each of which processes the tokens of all ranks. Between
 /// a rank's tensor [E, C, ...] and the input of its experts [E / ranks, C x ranks, ...] there is an
 /// operator "<tensor's producer>/all_to_all" of type AllToAll, and "<that>/grad" for the gradient;
-/// replicate() joins the operators of all ranks. With balanced experts work and tensor bytes stay
+/// replicate() joins the operators of all ranks. Its attributes have the routing of tokens. With balanced experts work and tensor bytes stay
 /// the same; weights, their gradients and updates are sharded.
 ///
 /// Throws ArgumentError for fewer than two ranks, a graph without experts, and ranks that do not
@@ -47,5 +49,9 @@ SpreadExperts spread_experts(const Graph& graph, int32_t ranks);
 
 /// True if the operator exchanges tokens with other ranks.
 bool is_exchange(const Operator& op);
+/// How its rows follow from tokens, by attributes `experts`, `experts_per_token`, `expert_groups` and `group_topk`.
+TokenRouting routing_of(const Operator& op);
+/// The routing of an all-to-all's first member; of another collective none.
+TokenRouting routing_of(const Graph& graph, const Collective& collective);
 
 }  // namespace trinity

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cluster/collectives.h"
+#include "graph/experts.h"
 
 namespace trinity {
 namespace {
@@ -463,7 +464,8 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   find_ring(collective);
   const auto& group = group_of(collective);
   const auto cost =
-      group.cost(about.kind, fair() ? CollectiveAlgorithm::ring : about.algorithm, about.bytes);
+      fair() ? group.cost(about.kind, CollectiveAlgorithm::ring, about.bytes)
+             : group.cost(about.kind, about.algorithm, about.bytes, routing_of(problem_.graph(), about));
   if (!(cost.time_s() < 1e6))
     throw LimitError("collective '{}' would take {} s, expected less than 1e6 s", about.name, cost.time_s());
   const bool alone = group.size() == 1;

@@ -482,6 +482,56 @@ TEST_CASE("a library's all-to-all serves eight peers at a time") {
   CHECK(seconds(half, Kind::all_reduce) == seconds(whole, Kind::all_reduce));
 }
 
+TEST_CASE("a token goes to the expected number of parts that hold random experts") {
+  CHECK(TokenRouting{8, 1}.destinations(8) == doctest::Approx(1));
+  CHECK(TokenRouting{8, 8}.destinations(4) == doctest::Approx(4));
+  CHECK(TokenRouting{4, 2}.destinations(2) == doctest::Approx(2 * (1 - 2.0 / 4 * 1 / 3)));
+  // two of four groups of two experts, and two of their four experts: of one group with probability 1/3
+  const TokenRouting limited{8, 2, 4, 2};
+  CHECK(limited.destinations(1) == doctest::Approx(1));
+  CHECK(limited.destinations(4) == doctest::Approx(5.0 / 3));
+  CHECK(limited.destinations(8) == doctest::Approx(2));
+  // both groups in one half with probability 1/3
+  CHECK(limited.destinations(2) == doctest::Approx(1.0 / 3 + 2.0 / 3 * 5 / 3));
+  CHECK(TokenRouting{8, 2, 4, 4}.destinations(2) == doctest::Approx(TokenRouting{8, 2}.destinations(2)));
+}
+
+TEST_CASE("a dispatcher sends a token once to every node and member, both ways at once") {
+  CollectiveLibrary library;
+  library.exchange_bandwidth = 0.5;
+  library.sends_tokens_once = true;
+  const TokenRouting routing{64, 8};
+  const auto once = [&](int32_t nodes, int32_t g, int64_t bytes, const TokenRouting& how) {
+    return collective_cost(Cluster(machines(nodes, g, library)), Kind::all_to_all, Algorithm::automatic,
+                           first(nodes * g), bytes, how);
+  };
+  const int64_t bytes = 8'000'000;  // of which a copy of all tokens is an eighth
+  const double node_s = 1e6 * routing.destinations(8) / 8 * 7 / 1e9 / 0.5;
+  CHECK(once(1, 8, bytes, routing).transfer_s == doctest::Approx(node_s));
+  CHECK(once(1, 8, bytes, routing).sent_bytes == doctest::Approx(1e6 * routing.destinations(8) * 7 / 8));
+  const double network_s = 1e6 * routing.destinations(4) / 4 * 3 / 1e8;
+  CHECK(once(4, 8, bytes, routing).transfer_s == doctest::Approx(network_s));
+  CHECK(once(4, 8, 0, routing).latency_s == doctest::Approx(2e-6 + 4e-6));
+  CHECK(once(1, 1, bytes, routing).time_s() == 0);
+  for (const int32_t nodes : {1, 2, 4}) {  // the library takes it where rows have a routing
+    const Cluster cluster(machines(nodes, 8, library));
+    CollectiveGroups groups(cluster);
+    const auto& group = groups.find(first(8 * nodes), true);
+    CHECK(group.cost(Kind::all_to_all, Algorithm::automatic, bytes, routing).time_s() ==
+          once(nodes, 8, bytes, routing).time_s());
+    CHECK(group.cost(Kind::all_to_all, Algorithm::automatic, bytes).time_s() >
+          once(nodes, 8, bytes, routing).time_s());
+  }
+  const auto refused = [&](Kind kind, const TokenRouting& how, const char* message) {
+    const Cluster cluster(machines(1, 8, library));
+    CHECK_THROWS_WITH_AS(collective_cost(cluster, kind, Algorithm::automatic, first(8), bytes, how), message,
+                         ArgumentError);
+  };
+  refused(Kind::all_gather, routing, "a routing of tokens expects all_to_all, got all_gather");
+  refused(Kind::all_to_all, {8, 2, 8, 9}, "group_topk: expected 1 to 8 (groups of experts), got 9");
+  refused(Kind::all_to_all, {8, 2, 8, 1}, "experts_per_token: expected 1 to 1 (experts that a token may use), got 2");
+}
+
 TEST_CASE("direct links carry as many rings as the least cut") {
   // DGX-1: single and double NVLinks, six at every GPU (NCCL runs six rings)
   constexpr std::array<std::array<int, 3>, 16> kCube{{{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2},

@@ -72,7 +72,11 @@ inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& ada
   constexpr int64_t kBatch = 2, kSequence = 16, kHidden = 32;
   LayerMaker make("decoder", [&](Operator& op) {
     if (op.type == "Gemm") op.attributes["transB"] = int64_t{1};
-    if (op.type == "Einsum") op.attributes["equation"] = std::string("eci,eio->eco");
+    if (op.type == "Einsum") {
+      op.attributes["equation"] = std::string("eci,eio->eco");
+      op.attributes["experts"] = options.experts;
+      op.attributes["experts_per_token"] = int64_t{2};
+    }
     if (op.type == "Attention") {
       op.attributes["q_num_heads"] = int64_t{8};
       op.attributes["kv_num_heads"] = options.num_kv_heads;

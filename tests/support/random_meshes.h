@@ -179,6 +179,7 @@ inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh&
   ClusterSpec spec = random.below(4) == 0 ? node_spec(nodes, members, 1e11, 2e10, 1e-6, 5e-6)
                                           : rail_spec(nodes, members);
   spec.queue = random.below(3) == 0 ? QueueModel::pair : QueueModel::route;
+  if (mesh.expert > 1 && random.below(2) == 0) spec.collectives.emplace().sends_tokens_once = true;
   return std::make_shared<const Cluster>(std::move(spec));
 }
 

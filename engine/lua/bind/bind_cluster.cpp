@@ -197,8 +197,8 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
 }
 
 /// {call_s=, pipelining=, low_latency_hop=, low_latency_bandwidth=, copy_bandwidth=,
-/// exchange_bandwidth=, multicast_bandwidth=, multicast_s=, rails=, in_network=, trees=, shared_bandwidth=} at the top of
-/// the stack; see cluster/library.h
+/// exchange_bandwidth=, multicast_bandwidth=, multicast_s=, rails=, in_network=, trees=, shared_bandwidth=,
+/// sends_tokens_once=} at the top of the stack; see cluster/library.h
 CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   Fields fields(L, -1, owner + ": collectives");
   CollectiveLibrary library;
@@ -207,7 +207,7 @@ CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
                   "exchange_bandwidth", library.exchange_bandwidth,
                   "multicast_bandwidth", library.multicast_bandwidth, "multicast_s", library.multicast_s, "rails",
                   library.rails, "in_network", library.in_network, "trees", library.trees, "shared_bandwidth",
-                  library.shared_bandwidth);
+                  library.shared_bandwidth, "sends_tokens_once", library.sends_tokens_once);
   return library;
 }
 
@@ -272,7 +272,27 @@ auto cluster_route(lua_State* L, const Cluster& cluster) {
   return list_of(cluster.route(from, to), [&](int32_t channel) { return cluster.channel_name(channel); });
 }
 
-/// cluster:collective{kind=, algorithm='automatic', devices={1-based numbers}, bytes=} ->
+/// {experts=, experts_per_token=, expert_groups=1, group_topk=expert_groups} of a table: a routing of tokens
+TokenRouting read_routing(Fields& fields) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  TokenRouting routing;
+  routing.per_token = fields.integer("experts_per_token", 0, 1, kMost);
+  routing.experts = fields.integer("experts", routing.per_token, 1, kMost);
+  routing.groups = fields.integer("expert_groups", 1, 1, kMost);
+  routing.group_topk = fields.integer("group_topk", routing.groups, 1, kMost);
+  return routing;
+}
+
+/// token_destinations{parts=, a routing's fields} -> TokenRouting::destinations()
+auto token_destinations(lua_State* L) {
+  Fields fields(L, 1, "token_destinations");
+  const auto routing = read_routing(fields);
+  const int64_t parts = fields.integer("parts", 1, 1, int64_t{1} << 20);
+  fields.refuse_unknown();
+  return routing.destinations(parts);
+}
+
+/// cluster:collective{kind=, algorithm='automatic', devices={1-based numbers}, bytes=, a routing's fields} ->
 /// {algorithm=, time_s=, latency_s=, transfer_s=, sent_bytes=}
 auto cluster_collective(lua_State* L, const Cluster& cluster) {
   Fields fields(L, 2, "collective");
@@ -288,8 +308,9 @@ auto cluster_collective(lua_State* L, const Cluster& cluster) {
       devices.push_back(static_cast<int32_t>(device) - 1);
     }
   });
+  const auto routing = read_routing(fields);
   fields.refuse_unknown();
-  const auto cost = collective_cost(cluster, kind, algorithm, devices, bytes);
+  const auto cost = collective_cost(cluster, kind, algorithm, devices, bytes, routing);
   return record("algorithm", cost.algorithm, "time_s", cost.time_s(), "latency_s", cost.latency_s, "transfer_s",
                 cost.transfer_s, "sent_bytes", cost.sent_bytes);
 }
@@ -307,7 +328,8 @@ constexpr luaL_Reg kCluster[] = {
     TRINITY_BIND("fingerprint", cluster_fingerprint), TRINITY_BIND("wire", cluster_wire),
     TRINITY_BIND("route", cluster_route), TRINITY_BIND("collective", cluster_collective)};
 constexpr luaL_Reg kClusterFunctions[] = {
-    TRINITY_BIND("cost_key", cost_key_of), TRINITY_BIND("cluster", cluster_new)};
+    TRINITY_BIND("cost_key", cost_key_of), TRINITY_BIND("cluster", cluster_new),
+    TRINITY_BIND("token_destinations", token_destinations)};
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 
 #include "base/index.h"
 #include "cluster/collectives.h"
+#include "graph/experts.h"
 #include "simulator/metrics.h"
 #include "simulator/problem.h"
 #include "strategy/pieces.h"
@@ -247,7 +248,8 @@ class OrderProgram {
     ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
     const auto& found = group_of(collective);
     if (found.size() < 2 || !found.applies(about.kind, about.algorithm)) return false;
-    const auto cost = found.cost(about.kind, about.algorithm, about.bytes);
+    const auto cost =
+        found.cost(about.kind, about.algorithm, about.bytes, routing_of(problem_->graph(), about));
     if (!(cost.time_s() < 1e6)) return false;
     group.duration_ns = std::llround(cost.time_s() * 1e9);
     const int64_t sent_bytes = std::llround(cost.sent_bytes);

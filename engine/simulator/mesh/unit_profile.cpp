@@ -302,14 +302,14 @@ int32_t UnitProfiler::add_message(const LoweredGraph& replica, int32_t collectiv
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   const auto found = std::find(parts_.begin(), parts_.end(), parts);
   messages_.push_back({about.kind, about.algorithm, about.bytes,
-                       static_cast<size_t>(found - parts_.begin())});
+                       static_cast<size_t>(found - parts_.begin()), {}});
   if (found == parts_.end()) parts_.push_back(std::move(parts));
   return static_cast<int32_t>(messages_.size()) - 1;
 }
 
 int32_t UnitProfiler::add_exchange(const Graph& graph, const Operator& op) {
   messages_.push_back({CollectiveKind::all_to_all, CollectiveAlgorithm::automatic,
-                       graph.tensor(op.outputs[0]).bytes, kRanks});
+                       graph.tensor(op.outputs[0]).bytes, kRanks, routing_of(op)});
   return static_cast<int32_t>(messages_.size()) - 1;
 }
 
@@ -433,8 +433,9 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
     if (task.collective < 0) continue;
     const auto& message = messages_[task.collective];
     const auto& group = message.group == kRanks ? groups.back() : groups[message.group];
-    if (group.size() > 1 && group.applies(message.kind, message.algorithm))
-      cost[t] = std::floor(group.cost(message.kind, message.algorithm, message.bytes).time_s() * 1e9);
+    if (group.size() < 2 || !group.applies(message.kind, message.algorithm)) continue;
+    const auto found = group.cost(message.kind, message.algorithm, message.bytes, message.routing);
+    cost[t] = std::floor(found.time_s() * 1e9);
   }
   for (size_t u = 0; u < units.size(); ++u) {
     units[u].forward_dispatch_ns = std::min(units[u].forward_dispatch_ns, waiting_ns[u][0]);

@@ -109,6 +109,7 @@ class UnitProfiler {
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     int64_t bytes = 0;
     size_t group = 0;  ///< index in parts_; kRanks: the ranks that exchange tokens
+    TokenRouting routing;
   };
   class Follower;
 

@@ -11,6 +11,7 @@ local util = require 'trinity.base.util'
 local runtimes = {}
 
 local float8 = options_of.words('trinity.Float8Recipe', { 'fp8', 'fp8_rowwise', 'mxfp8', 'nvfp4' })
+local dispatchers = options_of.words('trinity.MoeTokenDispatcher', { 'alltoall', 'flex' })
 local graphs = options_of.words('trinity.CudaGraphs', { 'none', 'attention', 'all' })
 
 local function share(name, help)
@@ -48,6 +49,8 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   { 'float8', float8, otherwise = "the kind's", help = "how operands of dtype 'float8' are scaled" },
   { 'cuda_graphs', graphs, otherwise = "the base's",
     help = 'kernels of a mixture of experts in CUDA graphs: none, only attention and router, all' },
+  { 'dispatcher', dispatchers, otherwise = "the base's", help = 'token dispatcher of experts: alltoall sends a token '
+    .. 'to each of its experts, flex once to every node and GPU that has some (DeepEP, HybridEP)' },
   { 'selective', options_of.words('trinity.SelectiveRecompute', { 'core_attention', 'operators' }),
     otherwise = "the base's",
     help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },
@@ -78,7 +81,7 @@ local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, co
   attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
   tensor_overlap = true, async_share = 1, async_tensor = false, dispatch_share = 1, update_s = 0,
   cast_share = 1, rowwise_cast_share = 1, logits_share = 1, mixed_share = 1, routing_speed = 1,
-  cuda_graphs = 'attention', selective = 'core_attention',
+  cuda_graphs = 'attention', dispatcher = 'alltoall', selective = 'core_attention',
   overlap_tp_grad_allreduce = false, keeps_gradients = false, bucket_elements = 0, replica_bucket_elements = 0,
   -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
   -- two A100 688 MB (github.com/NVIDIA/nccl/issues/964).
@@ -113,14 +116,15 @@ end
 -- "Fitted": calibrated.lua has the value, by `trinity study fidelity published --fit` to rows of that software.
 runtimes.list = {
   megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4, bucket_elements = 40e6,
-    replica_bucket_elements = 1e6,
+    replica_bucket_elements = 1e6, dispatcher = 'flex',
     source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
     .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on; buffers of '
     .. 'gradients: core/distributed/param_and_grad_buffer.py of Megatron-LM @ d98e8a64; '
     .. 'buckets: core/distributed/distributed_data_parallel.py, by the data-parallel size without context parallelism; '
     .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS; update_s: fitted, '
-    .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params: FP8 weights one by one' },
-  ['megatron-core-0.8'] = { base = 'megatron', logits_share = 6 / 34,
+    .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params: FP8 weights one by one; dispatcher: '
+    .. 'perf_recipes of B300, GB200 and GB300, and of Megatron-MoE-ModelZoo on H100' },
+  ['megatron-core-0.8'] = { base = 'megatron', logits_share = 6 / 34, dispatcher = 'alltoall',
     source = 'Megatron-LM, README of Megatron-Core 0.8; logits_share: core/tensor_parallel/cross_entropy.py moves 34 '
       .. 'bytes a logit up to the loss (copy, maximum, difference, exponential, sum, ratio), the copy 6' },
   ['megatron-core-0.7'] = { base = 'megatron-2024',
@@ -135,7 +139,7 @@ runtimes.list = {
   ['llama-3'] = { base = 'megatron', tensor_overlap = false,
     source = 'The Llama 3 Herd of Models (arXiv 2407.21783); tensor_overlap: assumed, no source states it' },
   ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, update_s = 0,
-    bucket_elements = most_bucket_bytes / 2,
+    dispatcher = 'alltoall', bucket_elements = most_bucket_bytes / 2,
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron), gradients '
       .. 'reduced after the last backward pass' },
   ['megatron-2022'] = { base = 'megatron-2021', overlap_tp_grad_allreduce = true,
@@ -148,6 +152,7 @@ runtimes.list = {
       .. 'multiprocessors while matmuls run, as in torchtitan; network_share: fitted; buckets: runtime/zero/config.py, '
       .. 'reduce_bucket_size' },
   torchtitan = { base = 'megatron', keeps_gradients = false, transformer_engine = false, expert_streams = 0,
+    dispatcher = 'alltoall',
     network_share = 1.365, cast_share = 0.2, selective = 'operators', update_s = 0, bucket_elements = 0,
     source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares: fitted; copies to '
       .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '

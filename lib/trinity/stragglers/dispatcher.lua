@@ -2,6 +2,9 @@
 -- messages, and the passes over memory that order rows by expert (core/transformer/moe/token_dispatcher.py with
 -- --moe-permute-fusion).
 
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
 local dispatcher = { names = { 'alltoall', 'deepep', 'hybridep' } }
 local host_s = require('trinity.cluster.constants').by_name.expert_dispatch_s.start
 
@@ -12,21 +15,20 @@ local host_s = require('trinity.cluster.constants').by_name.expert_dispatch_s.st
 local deepep = { call_s = 25.7e-6, fill_s = 0.368e-9, copy_bytes_per_s = 32.7e9, row_bytes = 2545, read_copies = 2.41,
   multiprocessors = 20 }
 
---- Returns how many of equal groups of `experts` have at least one of the `top_k` experts of a token, on average over
---- tokens with random experts.
-function dispatcher.destinations(groups, experts, top_k)
-  local none = 1
-  for k = 0, top_k - 1 do none = none * math.max(0, experts - experts / groups - k) / (experts - k) end
-  return groups * (1 - none)
-end
+-- Arguments `about` are of one rank: { tokens, token_bytes, experts (of all ranks), top_k, group_topk (groups whose
+-- experts a token may use), expert_groups (one per rank), padded (rows are also copied to the multiples that FP8 matmuls
+-- take), multiprocessors }.
 
--- Arguments `about` are of one rank: { tokens, token_bytes, experts (of all ranks), top_k, group_topk (ranks whose
--- experts a token may use), padded (rows are also copied to the multiples that FP8 matmuls take), multiprocessors }.
+--- Returns how the engine's all-to-alls route tokens (engine/base/token_routing.h).
+local function routing_of(about, ranks)
+  local groups = about.group_topk and (about.expert_groups or ranks)
+  return { experts = about.experts, experts_per_token = about.top_k, expert_groups = groups,
+    group_topk = groups and math.min(about.group_topk, groups) }
+end
 
 --- Returns to how many ranks a token goes.
 local function copies_of(about, ranks)
-  local used = math.min(about.group_topk or ranks, ranks)
-  return dispatcher.destinations(used, about.experts * used / ranks, about.top_k)
+  return core.token_destinations(util.merged(routing_of(about, ranks), { parts = ranks }))
 end
 
 --- Predicts the seconds of one message, dispatch or combine. alltoall sends every copy of a token; deepep and hybridep
@@ -34,35 +36,22 @@ end
 --- message, seconds in which rows are ordered. Ranks exchange their numbers of rows before it (DeepEP within its call),
 --- and the host needs them to dispatch what follows; with alltoall rows are ordered meanwhile.
 function dispatcher.message_s(name, cluster, devices, about, ordering_s)
-  local bytes, inside, nodes = about.tokens * about.token_bytes, {}, {}
-  local function exchange_s(members, copies)
-    local query = { kind = 'all_to_all', devices = members, bytes = math.floor(bytes * copies + 0.5) }
-    return cluster:collective(query).time_s
-  end
+  local bytes, ranks = about.tokens * about.token_bytes, #devices
   local first_s = ordering_s and math.max(0, host_s - (name == 'alltoall' and ordering_s or 0)) or 0
   if ordering_s and name ~= 'deepep' then
-    local counts = { kind = 'all_gather', devices = devices, bytes = 8 * about.experts * #devices }
+    local counts = { kind = 'all_gather', devices = devices, bytes = 8 * about.experts * ranks }
     first_s = first_s + cluster:collective(counts).time_s
   end
-  if name == 'alltoall' then return first_s + exchange_s(devices, about.top_k) end
+  local message_s = cluster:collective(util.merged({ kind = 'all_to_all', devices = devices,
+    bytes = math.floor(bytes * about.top_k + 0.5) }, name ~= 'alltoall' and routing_of(about, ranks) or nil)).time_s
+  if name ~= 'deepep' then return first_s + message_s end
   local home = cluster.devices[devices[1]].node
-  for _, device in ipairs(devices) do
-    local node = cluster.devices[device].node
-    if node == home then inside[#inside + 1] = device
-    elseif not nodes[node] then nodes[#nodes + 1], nodes[node] = device, true end
-  end
-  local copies, start_s, copy_s, far_s = copies_of(about, #devices), 0, 0, 0
-  if name == 'deepep' then
-    start_s = deepep.call_s + deepep.fill_s * #inside * about.token_bytes
-    copy_s = start_s + about.tokens * (about.token_bytes + deepep.row_bytes) * (copies + deepep.read_copies)
-      / ((about.multiprocessors or deepep.multiprocessors) * deepep.copy_bytes_per_s)
-  end
-  if #nodes > 0 then -- by network to one GPU of every node, which forwards
-    local latency_s, bytes_per_s = cluster:wire(devices[1], nodes[1])
-    local count = dispatcher.destinations(#nodes + 1, about.experts, about.top_k)
-    far_s = 2 * start_s + latency_s + bytes * count * #nodes / (#nodes + 1) / bytes_per_s
-  end
-  return first_s + math.max(copy_s, far_s, #inside > 1 and exchange_s(inside, copies) or 0)
+  local inside = #util.filtered(devices, function(device) return cluster.devices[device].node == home end)
+  local start_s = deepep.call_s + deepep.fill_s * inside * about.token_bytes
+  local copy_s = start_s + about.tokens * (about.token_bytes + deepep.row_bytes)
+    * (copies_of(about, ranks) + deepep.read_copies)
+    / ((about.multiprocessors or deepep.multiprocessors) * deepep.copy_bytes_per_s)
+  return first_s + math.max(copy_s, message_s + (inside < ranks and 2 * start_s or 0)) -- a GPU of every node forwards
 end
 
 --- Returns the bytes that one rank reads and writes to order rows by expert, before or after a message. received:

@@ -47,7 +47,8 @@ local function layers_of(owner, graph, step)
       and weights.shape[1] == out.shape[1] and out.shape[1] > 1 then
       if not by_name[name] then
         by_name[name] = { name = name, around = name:match '^(.*/)[^/]*/$' or name, all = out.shape[1],
-          top_k = op.attributes.experts_per_token, padded = op.inputs[1].dtype == 'float8',
+          top_k = op.attributes.experts_per_token, groups = op.attributes.expert_groups,
+          groups_used = op.attributes.group_topk, padded = op.inputs[1].dtype == 'float8',
           token_bytes = op.inputs[1].shape[3] * (op.inputs[1].dtype == 'float32' and 4 or 2) }
         layers[#layers + 1] = by_name[name]
       end
@@ -179,8 +180,9 @@ end
 
 --- Returns what a dispatcher needs to know of a rank with `most` times the tokens of an even load.
 local function dispatched(options, layer, most)
-  return util.merged(layer, { tokens = most * layer.experts * layer.tokens / layer.top_k, experts = layer.all,
-    group_topk = options.group_topk })
+  local groups = options.group_topk and { group_topk = options.group_topk }
+    or { expert_groups = layer.groups, group_topk = layer.groups_used }
+  return util.merged(layer, { tokens = most * layer.experts * layer.tokens / layer.top_k, experts = layer.all }, groups)
 end
 
 --- Returns a function: node, its layer, whether the load is even, seconds as simulated -> its seconds.

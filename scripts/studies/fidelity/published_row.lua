@@ -1,6 +1,6 @@
 -- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
 -- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
--- dp, cp, ep, etp, zero, recompute, precision, runtime, gradient_dtype, fused_loss, bucket_elements, source, note,
+-- dp, cp, ep, etp, dispatcher, zero, recompute, precision, runtime, gradient_dtype, fused_loss, bucket_elements, source, note,
 -- value, unit. What is left empty is assumed by the rules below, each of which adds its sentence to `assumed`.
 
 local case = require 'studies.fidelity.case'
@@ -149,6 +149,16 @@ local function cuda_graphs(row, m, plan, kind)
   return (racks[row.gpu] or one_stage or row.gpu == 'B300' and deepseek) and 'attention' or 'none'
 end
 
+--- The token dispatcher of recipes of Megatron-Bridge (perf_recipes; before 26.08 scripts/performance/configs): flex,
+--- with HybridEP or DeepEP, from a release on. Qwen3 235B on H100 and B200 has all-to-alls.
+local function dispatcher(row, m, plan)
+  if filled(row, 'dispatcher') then return csv.word(row.path, row, 'dispatcher', { 'alltoall', 'flex' }) end
+  if not contains(row, 'source', 'megatron-bridge') then return nil end
+  local since = racks[row.gpu] and 2511 or m.deepseek and (row.gpu:find '^H' and 2511 or 2602)
+    or plan.pipeline == 1 and (row.gpu == 'B200' and 2604 or 2602) or row.gpu == 'B300' and 2606 or math.huge
+  return release_of(row) >= since and 'flex' or 'alltoall'
+end
+
 --- Runtimes of rows of a kind of GPU by words of their source.
 local sources = { ['H100-80GB'] = { { 'nemo 24.05', 'megatron-core-0.7' }, { 'nemo 24.', 'megatron-2024' },
   { '2024', 'megatron-2024' }, { 'megatron-core 0.8', 'megatron-core-0.8' }, { 'herd of models', 'llama-3' } },
@@ -170,6 +180,7 @@ local function runtime_of(row, m, plan, kind, assume)
   if kind ~= 'bf16' then changes.float8 = kind end
   if m.experts > 0 then
     changes.cuda_graphs = cuda_graphs(row, m, plan, kind)
+    changes.dispatcher = dispatcher(row, m, plan)
     assume('CUDA graphs hold %s kernels', ({ all = 'all', attention = "attention's and the router's", none = 'no'
       })[changes.cuda_graphs])
   end
@@ -198,7 +209,8 @@ local function model_options(row, m, plan, kind)
     feed_forward = m.ffn, gated = m.gated, bias = m.gated and 'none' or 'all', norm = m.gated and 'rms' or 'layer',
     vocabulary = math.ceil(m.vocab / plan.tensor) * plan.tensor, positions = m.gated and 0 or sequence,
     dropout = plan.unfused and 0.1 or 0, experts = m.experts, experts_per_token = m.top_k,
-    expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3, kv_lora_rank = d and 512,
+    expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3,
+    expert_groups = d and 8, group_topk = d and 4, kv_lora_rank = d and 512,
     q_lora_rank = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
     kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
     -- Megatron-Bridge, perf_recipes/_common.py: cross_entropy_fusion_impl = 'te', grad_reduce_in_fp32 = False; likewise

@@ -163,6 +163,8 @@ local function deepseek(f, o)
   local first = f:integer('first_k_dense_replace', o.dense, { least = 0, as_null = 0 })
   mixture(about, { experts = f:integer('n_routed_experts|num_experts|num_local_experts', o.experts),
     top_k = f:integer('num_experts_per_tok', o.top_k), feed_forward = width, activation = act, bias = bias,
+    expert_groups = f:integer('n_group', 1, { quiet = true, as_null = 1 }),
+    group_topk = f:integer('topk_group', 1, { quiet = true, as_null = 1 }),
     router = o.router, normalise = f:boolean('norm_topk_prob', o.normalise),
     shared = width * f:integer('n_shared_experts', o.shared, { least = 0, as_null = 0 }) }, dense,
     function(layer) return layer > first end)

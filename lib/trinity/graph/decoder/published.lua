@@ -44,7 +44,8 @@ published['qwen3-30b-a3b'] = { parameters = 30532122624, config = { model_type =
 --- no weights that gradients train.
 published['deepseek-v3'] = { parameters = 671026404352, active = 37552282624, config = { model_type = 'deepseek_v3',
   num_hidden_layers = 61, hidden_size = 7168, intermediate_size = 18432, moe_intermediate_size = 2048,
-  n_routed_experts = 256, n_shared_experts = 1, num_experts_per_tok = 8, first_k_dense_replace = 3,
+  n_routed_experts = 256, n_shared_experts = 1, num_experts_per_tok = 8, n_group = 8, topk_group = 4,
+  first_k_dense_replace = 3,
   num_attention_heads = 128, q_lora_rank = 1536, kv_lora_rank = 512, qk_nope_head_dim = 128, qk_rope_head_dim = 64,
   v_head_dim = 128, vocab_size = 129280, max_position_embeddings = 163840, rms_norm_eps = 1e-6 } }
 

@@ -4,6 +4,7 @@
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local row_linear = require 'trinity.graph.layers.row_linear'
+local util = require 'trinity.base.util'
 
 ---@class trinity.Layers
 local Layers = {}
@@ -23,6 +24,8 @@ local expert_options = options_of.declare('trinity.MixtureOptions', { extends = 
   help = 'Options of a mixture of experts, each a feed-forward network.',
   { 'experts', 'integer', least = 1, most = 65536, needed = true, help = 'number of experts' },
   { 'top_k', 'integer', least = 1, needed = true, help = 'experts per token' },
+  { 'expert_groups', 'integer', 1, least = 1, help = 'groups of experts, of which a token uses group_topk' },
+  { 'group_topk', 'integer', least = 1, otherwise = 'expert_groups', help = 'groups whose experts a token may use' },
   { 'router', { 'softmax', 'sigmoid' }, 'softmax', help = 'function that converts scores to weights' },
   { 'normalise', 'boolean', true, help = 'normalize the weights of the chosen experts to sum 1' },
   { 'shared', 'integer', 0, least = 0, help = 'hidden width of the shared expert, which all tokens pass (0: none)' },
@@ -119,13 +122,20 @@ function Layers:mixture_of_experts(name, x, o)
   local e, f, h = o.experts, o.feed_forward, x.shape[3]
   local rows = math.ceil(x.shape[1] * x.shape[2] * o.top_k / (e * o.divisible_by)) * o.divisible_by
   local about = { experts = e, experts_per_token = o.top_k }
+  if o.expert_groups > 1 then
+    about.expert_groups, about.group_topk = o.expert_groups, o.group_topk or o.expert_groups
+    if about.group_topk > o.expert_groups then
+      check.refuse('layers:mixture_of_experts', 'option', 'group_topk', 'expected at most %d (expert_groups), got %d',
+        o.expert_groups, about.group_topk)
+    end
+  end
   local weights, numbers = route(self, name .. '/router', x, o)
   local tokens, shares = self.builder:add { name = name .. '/dispatch', type = 'ExpertDispatch',
     inputs = { x, weights, numbers }, attributes = about, outputs = { { shape = { e, rows, h }, dtype = self.dtype },
       { shape = { e, rows, 1 }, dtype = o.router_dtype or self.dtype } } }
   local function projection(part, of, from, to)
     return (self:operator('Einsum', name .. '/experts/' .. part, { inputs = { of }, shapes = { { e, rows, to } },
-      attributes = { equation = 'eci,eio->eco', experts = e, experts_per_token = o.top_k },
+      attributes = util.merged(about, { equation = 'eci,eio->eco' }),
       parameters = { self:weight('weight', { e, from, to }) } }))
   end
   local input = self:operand(name .. '/experts/input', tokens)
