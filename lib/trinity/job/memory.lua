@@ -57,6 +57,7 @@ clients['Megatron-LM'] = function(job)
     o.qk_rope_head_dim, o.v_head_dim, o.positions = v.qk_pos_emb_head_dim, v.v_head_dim, 0
   end
   if v.num_experts then
+    o.expert_groups, o.group_topk = v.moe_router_num_groups, v.moe_router_group_topk
     o.dense_layers, o.moe_layer_freq = patterns.experts(v.moe_layer_freq, o.layers)
     if not o.moe_layer_freq then
       util.fail('trinity.job.memory: %s: expected --moe-layer-freq as a number or as first layers without experts, got '
@@ -68,6 +69,7 @@ clients['Megatron-LM'] = function(job)
   return o, { workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
     expert_streams = v.num_experts and not v.moe_grouped_gemm and 0 or nil,
     cuda_graphs = ({ none = 'none', full_iteration = 'all' })[v.cuda_graph_impl] or 'attention',
+    dispatcher = v.moe_token_dispatcher_type == 'flex' and 'flex' or 'alltoall',
     float8 = v.fp4 and 'nvfp4' or v.fp8_recipe == 'mxfp8' and 'mxfp8' or nil,
     matmul_workspace_bytes = v.env.CUBLAS_WORKSPACE_CONFIG == ':4096:8' and 32 * 2 ^ 20 or nil }
 end

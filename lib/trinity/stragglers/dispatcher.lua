@@ -16,8 +16,8 @@ local deepep = { call_s = 25.7e-6, fill_s = 0.368e-9, copy_bytes_per_s = 32.7e9,
   multiprocessors = 20 }
 
 -- Arguments `about` are of one rank: { tokens, token_bytes, experts (of all ranks), top_k, group_topk (groups whose
--- experts a token may use), expert_groups (one per rank), padded (rows are also copied to the multiples that FP8 matmuls
--- take), multiprocessors }.
+-- experts a token may use), expert_groups (one per rank), padded (rows are also copied to the multiples that FP8
+-- matmuls take), multiprocessors }.
 
 --- Returns how the engine's all-to-alls route tokens (engine/base/token_routing.h).
 local function routing_of(about, ranks)
