@@ -64,13 +64,14 @@ class CollectivePricing {
     return price_plainly(algorithm);
   }
 
-  CollectiveCost price_once(const TokenRouting& routing) const {
+  /// inside_copies: of a token, that members of the receiving nodes get.
+  CollectiveCost price_once(const TokenRouting& routing, double inside_copies) const {
     CollectiveCost cost;
     cost.algorithm = Algorithm::hierarchical;
     if (size() == 1) return cost;
     const auto* library = group_.library_;
     const double token_bytes = bytes_ / static_cast<double>(routing.per_token);
-    const double inside_bytes = token_bytes * routing.destinations(group_.size_);
+    const double inside_bytes = token_bytes * inside_copies;
     const double between_bytes = token_bytes * routing.destinations(group_.nodes_);
     CollectiveCost inside, between;
     add_exchange(inside, group_.inside_, static_cast<size_t>(group_.most_), inside_bytes);
@@ -259,8 +260,8 @@ bool CollectiveGroup::applies(Kind kind, Algorithm algorithm) const {
 CollectiveCost CollectiveGroup::cost(Kind kind, Algorithm algorithm, int64_t bytes,
                                      const TokenRouting& routing) const {
   const CollectivePricing pricing(*this, kind, bytes);
-  if (routing.per_token > 0 && library_ != nullptr && library_->sends_tokens_once && pricing.equal_nodes())
-    return pricing.price_once(routing);
+  const bool once = library_ != nullptr && library_->sends_tokens_once && nodes_ > 1 && pricing.equal_nodes();
+  if (once && routing.per_token > 0) return pricing.price_once(routing, static_cast<double>(routing.per_token));
   auto cost = pricing.price(algorithm);
   if (cost.algorithm == Algorithm::automatic) cost.algorithm = Algorithm::ring;
   return cost;
@@ -563,7 +564,7 @@ CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
   if (routing.per_token == 0) return group.cost(kind, algorithm, bytes);
   check_routing(routing, kind);
   require(cluster, sorted, pricing, kind, Algorithm::hierarchical);
-  return pricing.price_once(routing);
+  return pricing.price_once(routing, routing.destinations(group.size()));
 }
 
 }  // namespace trinity

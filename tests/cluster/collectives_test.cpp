@@ -517,10 +517,10 @@ TEST_CASE("a dispatcher sends a token once to every node and member, both ways a
     const Cluster cluster(machines(nodes, 8, library));
     CollectiveGroups groups(cluster);
     const auto& group = groups.find(first(8 * nodes), true);
-    CHECK(group.cost(Kind::all_to_all, Algorithm::automatic, bytes, routing).time_s() ==
-          once(nodes, 8, bytes, routing).time_s());
-    CHECK(group.cost(Kind::all_to_all, Algorithm::automatic, bytes).time_s() >
-          once(nodes, 8, bytes, routing).time_s());
+    const double plain_s = group.cost(Kind::all_to_all, Algorithm::automatic, bytes).time_s();
+    const double step_s = group.cost(Kind::all_to_all, Algorithm::automatic, bytes, routing).time_s();
+    CHECK(step_s == (nodes == 1 ? plain_s : once(nodes, 8, bytes, routing).time_s()));  // limited by the network
+    CHECK(plain_s > once(nodes, 8, bytes, routing).time_s());
   }
   const auto refused = [&](Kind kind, const TokenRouting& how, const char* message) {
     const Cluster cluster(machines(1, 8, library));

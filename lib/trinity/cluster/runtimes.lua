@@ -50,7 +50,7 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   { 'cuda_graphs', graphs, otherwise = "the base's",
     help = 'kernels of a mixture of experts in CUDA graphs: none, only attention and router, all' },
   { 'dispatcher', dispatchers, otherwise = "the base's", help = 'token dispatcher of experts: alltoall sends a token '
-    .. 'to each of its experts, flex once to every node and GPU that has some (DeepEP, HybridEP)' },
+    .. 'to each of its experts, flex once to every node that has some (DeepEP, HybridEP)' },
   { 'selective', options_of.words('trinity.SelectiveRecompute', { 'core_attention', 'operators' }),
     otherwise = "the base's",
     help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },

@@ -116,7 +116,7 @@ local library_options = options_of.declare('trinity.CollectiveLibrary', { kind =
     help = 'maximum number of NICs that the rings of one node use' },
   { 'in_network', 'boolean', false, help = 'whether switches between nodes add up' },
   { 'sends_tokens_once', 'boolean', false,
-    help = 'whether all-to-alls of experts send a token once to every node and device, as DeepEP and HybridEP do' },
+    help = 'whether all-to-alls of experts send a token once to every other node, as DeepEP and HybridEP do' },
   { 'trees', 'boolean', true, help = 'whether it takes trees where they are faster than rings' },
   { 'shared_bandwidth', 'number', 1, above = 0, most = 1,
     help = 'what of a node\'s inside a group gets that has some of its devices, beside others; 1: all' },
