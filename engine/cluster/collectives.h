@@ -151,7 +151,7 @@ class CollectiveGroups {
 ///               source, pairwise exchange); every channel carries what all pairs send over it.
 ///               Hierarchical: inside nodes by the member number of the receiver, then between
 ///               members of one number (Rajbhandari et al., DeepSpeed-MoE, ICML 2022)
-/// With a routing, an all-to-all is that of a dispatcher of tokens (DeepEP: Zhao et al., "Insights into DeepSeek-V3",
+/// With a routing, a dispatcher of tokens carries out the all-to-all (DeepEP: Zhao et al., "Insights into DeepSeek-V3",
 /// ISCA 2025, section 4.3): `bytes` has all copies of a member's tokens, of which each is sent once to every node that
 /// has experts of it, to the member of the sender's number, and from there once to every member that has, while the
 /// next tokens arrive. So the time is the greater of both ways, without the library's exchange_bandwidth between nodes.

@@ -511,9 +511,9 @@ TEST_CASE("a dispatcher sends a token once to every node and member, both ways a
   CHECK(once(1, 8, bytes, routing).sent_bytes == doctest::Approx(1e6 * routing.destinations(8) * 7 / 8));
   const double network_s = 1e6 * routing.destinations(4) / 4 * 3 / 1e8;
   CHECK(once(4, 8, bytes, routing).transfer_s == doctest::Approx(network_s));
-  CHECK(once(4, 8, 0, routing).latency_s == doctest::Approx(2e-6 + 4e-6));
+  CHECK(once(4, 8, 0, routing).latency_s == doctest::Approx(2e-6 + 8e-6));
   CHECK(once(1, 1, bytes, routing).time_s() == 0);
-  for (const int32_t nodes : {1, 2, 4}) {  // the library takes it where rows have a routing
+  for (const int32_t nodes : {1, 4}) {  // the library takes it where rows have a routing
     const Cluster cluster(machines(nodes, 8, library));
     CollectiveGroups groups(cluster);
     const auto& group = groups.find(first(8 * nodes), true);

@@ -149,8 +149,8 @@ local function cuda_graphs(row, m, plan, kind)
   return (racks[row.gpu] or one_stage or row.gpu == 'B300' and deepseek) and 'attention' or 'none'
 end
 
---- The token dispatcher of recipes of Megatron-Bridge (perf_recipes; before 26.08 scripts/performance/configs): flex,
---- with HybridEP or DeepEP, from a release on. Qwen3 235B on H100 and B200 has all-to-alls.
+--- The token dispatcher of recipes of Megatron-Bridge (perf_recipes, and the configurations of earlier releases):
+--- flex, with HybridEP or DeepEP, from a release on. Qwen3 235B on H100 and B200 has all-to-alls.
 local function dispatcher(row, m, plan)
   if filled(row, 'dispatcher') then return csv.word(row.path, row, 'dispatcher', { 'alltoall', 'flex' }) end
   if not contains(row, 'source', 'megatron-bridge') then return nil end
