@@ -137,12 +137,13 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
   if not changed then return spec, basis end
   basis.runtime = runtime.name
   local result = util.merged(spec, { device_types = util.merged(spec.device_types, types) })
-  if spec.collectives and runtime.dispatcher == 'flex' then
-    result.collectives = util.merged(spec.collectives, { sends_tokens_once = true })
-  end
   if not traits then return result, basis end
   result.links = scaled(spec.links, kind_of, shares)
-  local library, share = result.collectives, math.huge
+  local once, library, share = mixture and runtime.dispatcher == 'flex', spec.collectives, math.huge
+  if library and once then
+    library = util.merged(library, { sends_tokens_once = true })
+    result.collectives = library
+  end
   for _, one in util.sorted_pairs(shares) do share = math.min(share, one.inside) end
   if library and share < math.huge then -- what overlap hides of a ring's copy, as of its messages
     result.collectives = util.merged(library, { copy_bandwidth = (library.copy_bandwidth or 0) * share })

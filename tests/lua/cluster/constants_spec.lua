@@ -174,6 +174,16 @@ describe('runtimes', function()
     expect(seconds(16, 'none') > seconds(16, 'attention') and seconds(16, 'attention') > seconds(16, 'all')):truthy()
     expect(seconds(32, 'attention') > 1.6 * seconds(16, 'attention')):truthy()
   end)
+  it('send a token once to a node that has several of its experts, where their dispatcher does', function()
+    local of = network { experts = 16, experts_per_token = 8, expert_feed_forward = 128, sequence = 4096 }
+    local function seconds(nodes, dispatcher)
+      local cluster = trinity.cluster('dgx_h100x' .. nodes, { runtime = { base = 'megatron', dispatcher = dispatcher } })
+      return trinity.problem { check_memory = false, graph = of, cluster = cluster }
+        :evaluate({ mesh = { data = 8 * nodes, expert = 8 * nodes } }).step_time_s
+    end
+    expect(seconds(2, 'flex')):below(seconds(2, 'alltoall'))
+    expect(seconds(1, 'flex')):equals(seconds(1, 'alltoall'))
+  end)
   it('say how operands of FP8 are scaled', function()
     local wide = network { hidden = 8192, heads = 64, feed_forward = 28672, dtype = 'float8' }
     local function seconds(machine, float8) return step_s(trinity.cluster(machine, { runtime = { base = 'megatron', float8 = float8 } }), wide) end
