@@ -77,8 +77,9 @@ class CollectivePricing {
     add_exchange(inside, group_.inside_, static_cast<size_t>(group_.most_), inside_bytes);
     add_exchange(between, group_.between_, nodes(), between_bytes);
     cost.latency_s = inside.latency_s + between.latency_s;
-    cost.transfer_s = inside.transfer_s / (library ? library->exchange_bandwidth : 1);
-    cost.transfer_s = std::max(cost.transfer_s, between.transfer_s);
+    if (library)  // as of other all-to-alls: members copy what they keep
+      inside.transfer_s = inside.transfer_s / library->exchange_bandwidth + copy_s(*library, group_.most_, inside_bytes);
+    cost.transfer_s = std::max(inside.transfer_s, between.transfer_s);
     if (library) cost = in_chunks(*library, cost.latency_s, cost.transfer_s);
     cost.algorithm = Algorithm::hierarchical;
     cost.sent_bytes = part(static_cast<size_t>(group_.most_)) * inside_bytes + part(nodes()) * between_bytes;
