@@ -64,14 +64,13 @@ class CollectivePricing {
     return price_plainly(algorithm);
   }
 
-  /// inside_copies: of a token, that members of the receiving nodes get.
-  CollectiveCost price_once(const TokenRouting& routing, double inside_copies) const {
+  CollectiveCost price_once(const TokenRouting& routing) const {
     CollectiveCost cost;
     cost.algorithm = Algorithm::hierarchical;
     if (size() == 1) return cost;
     const auto* library = group_.library_;
     const double token_bytes = bytes_ / static_cast<double>(routing.per_token);
-    const double inside_bytes = token_bytes * inside_copies;
+    const double inside_bytes = token_bytes * routing.destinations(group_.size_);
     const double between_bytes = token_bytes * routing.destinations(group_.nodes_);
     CollectiveCost inside, between;
     add_exchange(inside, group_.inside_, static_cast<size_t>(group_.most_), inside_bytes);
@@ -262,7 +261,7 @@ CollectiveCost CollectiveGroup::cost(Kind kind, Algorithm algorithm, int64_t byt
                                      const TokenRouting& routing) const {
   const CollectivePricing pricing(*this, kind, bytes);
   const bool once = library_ != nullptr && library_->sends_tokens_once && nodes_ > 1 && pricing.equal_nodes();
-  if (once && routing.per_token > 0) return pricing.price_once(routing, static_cast<double>(routing.per_token));
+  if (once && routing.per_token > 0) return pricing.price_once(routing);
   auto cost = pricing.price(algorithm);
   if (cost.algorithm == Algorithm::automatic) cost.algorithm = Algorithm::ring;
   return cost;
@@ -565,7 +564,7 @@ CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
   if (routing.per_token == 0) return group.cost(kind, algorithm, bytes);
   check_routing(routing, kind);
   require(cluster, sorted, pricing, kind, Algorithm::hierarchical);
-  return pricing.price_once(routing, routing.destinations(group.size()));
+  return pricing.price_once(routing);
 }
 
 }  // namespace trinity

@@ -29,10 +29,8 @@ class CollectiveGroup {
   int32_t size() const { return size_; }
   /// True if the algorithm can carry out the collective on this group (see collective_cost()).
   bool applies(CollectiveKind kind, CollectiveAlgorithm algorithm) const;
-  /// As collective_cost(), for an algorithm that applies or automatic. A routing counts if the library
-  /// sends tokens once and several nodes have equal numbers of members; inside nodes members get every
-  /// copy, because copying rows takes as long (DeepEP with 20 multiprocessors on one node of Blackwell).
-  /// Does not allocate.
+  /// As collective_cost(), for an algorithm that applies or automatic. A routing counts if the library sends tokens once
+  /// and the group has several nodes, with equal numbers of members. Does not allocate.
   CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes,
                       const TokenRouting& routing = {}) const;
 

@@ -1,7 +1,7 @@
 -- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
 -- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
--- dp, cp, ep, etp, dispatcher, zero, recompute, precision, runtime, gradient_dtype, fused_loss, bucket_elements, source, note,
--- value, unit. What is left empty is assumed by the rules below, each of which adds its sentence to `assumed`.
+-- dp, cp, ep, etp, dispatcher, zero, recompute, precision, runtime, gradient_dtype, fused_loss, bucket_elements, source,
+-- note, value, unit. What is left empty is assumed by the rules below, each of which adds its sentence to `assumed`.
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
