@@ -3,7 +3,8 @@
 --   plans      best first: dollars, joules or p95_s of a step (--reward), mean_s (--lengths, --expert-load),
 --              step_time_s, lower_bound_s, tokens_per_s, mfu, memory_bytes (of the fullest device), tensor, pipeline,
 --              virtual_stages, data, expert, context, placement, micro_batch, schedule, recompute, zero_stage,
---              optimizer_offload_fraction; by layer recomputed_layers, of every virtual stage; rank;
+--              optimizer_offload_fraction, activation_offload_fraction; by layer recomputed_layers, of every virtual
+--              stage; rank;
 --              variants: simulated plans that differ in less; included: by --include;
 --              rank_order, if not the default; segment_size, if devices are idle so that no machine divides that many
 --              ranks; straddles: groups of ranks that straddle machines whose number of GPUs is no power of two
@@ -194,7 +195,8 @@ local function row(plan)
     placement = plan.placement,
     micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute,
     recomputed_layers = plan.recomputed, zero_stage = plan.zero_stage, rank = plan.rank, variants = #plan.variants,
-    optimizer_offload_fraction = plan.optimizer_offload_fraction, included = plan.included,
+    optimizer_offload_fraction = plan.optimizer_offload_fraction,
+    activation_offload_fraction = plan.activation_offload_fraction, included = plan.included,
     rank_order = plan.rank_order ~= 'default' and plan.rank_order or nil,
     segment_size = plan.segment_size,
     straddles = found.straddles and straddling(plan.fields, plan.problem.cluster) or nil }

@@ -92,6 +92,7 @@ struct Tensor {
   DType dtype = DType::float32;
   int64_t bytes = 0;     ///< size on a device and in transfers
   bool gradient = true;  ///< false: no gradient flows back (images, labels)
+  int64_t host_bytes = 0;  ///< part that the host keeps from forward to backward (strategy/offload.h)
 
   int64_t elements() const { return bytes / dtype_bytes(dtype); }
 };
@@ -130,6 +131,9 @@ struct Operator {
   int32_t forward = -1;     ///< forward operator of a backward or update operator
   int32_t unit = -1;        ///< colocation unit: its operators share a device
   int32_t collective = -1;  ///< its collective (index in Graph::collectives()), or -1
+  /// Operators during which their device copies host_bytes, all together, to or from its host; -1: none.
+  int32_t host_run = -1;
+  int64_t host_bytes = 0;
 
   /// Bytes of all weights.
   int64_t parameter_bytes() const;

@@ -83,7 +83,7 @@ class Accounting {
         for (const auto& [device, wait] : waits) {
           int64_t begin_ns = timeline_.end_ns[task(op, micro)];
           if (device != placement_[op]) begin_ns = first_read(op, o, micro, device, begin_ns);
-          const int64_t bytes = graph_.tensor(graph_.op(op).outputs[o]).bytes;
+          const int64_t bytes = problem_.copied_bytes(op, static_cast<int32_t>(o));
           keep(device, begin_ns, wait.end_ns, bytes, group_[wait.reader]);
           keep(device, std::max(begin_ns, wait.end_ns), wait.delayed_ns, bytes, kDelayed);
         }
@@ -192,12 +192,14 @@ class Accounting {
     int64_t end_ns = 0;
     for (size_t t = 0; t < timeline_.end_ns.size(); ++t) {
       end_ns = std::max(end_ns, timeline_.end_ns[t]);
-      const auto& op = graph_.op(static_cast<int32_t>(t % placement_.size()));
+      const auto number = static_cast<int32_t>(t % placement_.size());
+      const auto& op = graph_.op(number);
       if (op.collective >= 0) continue;
-      auto& device = result_.devices[placement_[t % placement_.size()]];
+      auto& device = result_.devices[placement_[number]];
       const int64_t time_ns = timeline_.end_ns[t] - timeline_.start_ns[t];
       device.compute_ns += time_ns;
       if (is_recomputed(op)) device.recompute_ns += time_ns;
+      if (timeline_.end_ns[t] >= 0) device.host_wait_ns += problem_.copies_ns(placement_[number], number);
     }
     const auto exposed = exposed_communication(problem_, placement_, timeline_);
     for (size_t d = 0; d < result_.devices.size(); ++d) {

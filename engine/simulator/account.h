@@ -29,9 +29,9 @@ struct DeviceAccount {
   /// after their input-gradient (B) operators have run (Qi et al. 2024, table 1).
   int64_t delayed_bytes = 0;
   double flops = 0;
-  /// Parts of the step: computing, the recomputation in that, waiting for messages (exposed_ns, see
-  /// Exposure), and idle without work (the pipeline bubble). For a stream: of the whole run.
-  int64_t compute_ns = 0, recompute_ns = 0, idle_ns = 0;
+  /// Parts of the step: computing, the recomputation and the waits for copies to or from the host in that, waiting for
+  /// messages (exposed_ns, see Exposure), and idle without work (the pipeline bubble). For a stream: of the whole run.
+  int64_t compute_ns = 0, recompute_ns = 0, host_wait_ns = 0, idle_ns = 0;
   std::array<int64_t, kPurposes> exposed_ns = {};
 
   bool operator==(const DeviceAccount&) const = default;

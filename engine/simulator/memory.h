@@ -135,7 +135,7 @@ class SlotMemory {
     for (size_t i = 0; i < record_->copy_count; ++i) {
       const auto& copy = record_->copies[i];
       const int32_t op = runs == 1 ? copy.task : copy.task % problem_.operators();
-      hold({copy_[i].first, last_[first_copy + i]}, problem_.output_bytes(op, copy.output), copy.task,
+      hold({copy_[i].first, last_[first_copy + i]}, problem_.copied_bytes(op, copy.output), copy.task,
            copy.output, true);
     }
   }
@@ -254,7 +254,7 @@ class SlotMemory {
     note_readers(op, micro);
     for (size_t i = first_copy; i < end_copy; ++i) {
       hold({copy_[i].first, last_use(copies[i].output, copies[i].to)},
-           problem_.output_bytes(op, copies[i].output), task, copies[i].output, true);
+           problem_.copied_bytes(op, copies[i].output), task, copies[i].output, true);
       int32_t& last = last_use(copies[i].output, device);
       last = std::max(last, copy_[i].last);
     }

@@ -163,7 +163,8 @@ void Problem::bind_costs() {
   for (const int32_t d : tables_->first()) {
     const auto& device = cluster_->device(d);
     const auto& costs = by_type.try_emplace(device.type, *graph_, cluster_->type_of(d)).first->second;
-    const auto times_s = costs.on(device).times_s;
+    const auto [times_s, dispatch_s, copies_s] = costs.on(device);
+    for (const double wait_s : copies_s) copies_ns_.push_back(std::llround(wait_s * 1e9));
     for (size_t o = 0; o < n; ++o) {
       const auto& op = graph_->operators()[o];
       const double time_s = times_s[o];
@@ -196,7 +197,7 @@ void Problem::bind_edges() {
     const auto& outputs = graph_->op(o).outputs;
     for (const int32_t tensor : outputs) {
       output_bytes_.push_back(graph_->tensor(tensor).bytes);
-      held_bytes_.push_back(is_variable(graph_->op(o)) ? 0 : output_bytes_.back());
+      held_bytes_.push_back(is_variable(graph_->op(o)) ? 0 : output_bytes_.back() - graph_->tensor(tensor).host_bytes);
     }
     output_offsets_.push_back(static_cast<int32_t>(output_bytes_.size()));
     max_outputs_ = std::max(max_outputs_, static_cast<int32_t>(outputs.size()));

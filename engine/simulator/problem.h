@@ -92,6 +92,11 @@ class Problem {
     const auto n = static_cast<size_t>(operators());
     return {cost_ns_.data() + n * static_cast<size_t>(cost_class(device)), n};
   }
+  /// Part of cost_ns() that waits for copies to or from the host (strategy/offload.h).
+  int64_t copies_ns(int32_t device, int32_t op) const {
+    const auto n = static_cast<size_t>(operators());
+    return copies_ns_.empty() ? 0 : copies_ns_[n * static_cast<size_t>(cost_class(device)) + static_cast<size_t>(op)];
+  }
   int32_t cost_class(int32_t device) const { return tables_->cost_class(device); }
   /// Minimum time of `op` over all devices.
   int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[op]; }
@@ -136,9 +141,13 @@ class Problem {
   int64_t output_bytes(int32_t op, int32_t output) const {
     return output_bytes_[first_output(op) + output];
   }
+  /// Bytes that a copy of it occupies on a device that received it.
+  int64_t copied_bytes(int32_t op, int32_t output) const {
+    return output_bytes(op, output) - graph_->tensor(graph_->op(op).outputs[static_cast<size_t>(output)]).host_bytes;
+  }
   std::span<const int64_t> all_output_bytes() const { return output_bytes_; }
   /// Bytes that each output occupies on its producer's device: 0 for a Variable's weights and for
-  /// resident gradients (both are fixed bytes), its size otherwise.
+  /// resident gradients (both are fixed bytes), its size without what the host keeps otherwise.
   std::span<const int64_t> held_bytes() const { return held_bytes_; }
   int32_t first_output(int32_t op) const { return output_offsets_[op]; }
   int32_t outputs() const { return static_cast<int32_t>(output_bytes_.size()); }
@@ -179,7 +188,7 @@ class Problem {
   SimulationRules rules_;
   std::shared_ptr<const DeviceTables> tables_;
   const DeviceTables::Wire* wires_ = nullptr;  // of tables_: wire_ns() is called for every transfer
-  std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
+  std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_, copies_ns_;
   std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
   std::vector<int64_t> gradient_bytes_;  // empty: gradients are not resident
   std::vector<Reader> readers_;

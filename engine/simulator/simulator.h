@@ -107,7 +107,8 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 /// the collective's end, its outputs from the slot of its start. A tensor that accumulates is held
 /// once, from its first task's slot. The output of a view (an in-place operator) takes no memory
 /// and extends the life of the viewed tensor on its device, unless it accumulates. The output of a
-/// Variable takes no memory on its device, where its weights are fixed bytes.
+/// Variable takes no memory on its device, where its weights are fixed bytes, and what a host keeps
+/// of a tensor (Tensor::host_bytes) takes none anywhere.
 class Simulator {
  public:
   explicit Simulator(const Problem& problem);

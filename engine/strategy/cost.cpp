@@ -374,7 +374,7 @@ double offloaded_update_s(const Operator& update, const Device& device, const De
 }
 
 HostedCosts::HostedCosts(const Graph& graph, const DeviceType& type, const std::vector<bool>& left_out)
-    : graph_(graph), left_out_(left_out) {
+    : graph_(graph), type_(type), left_out_(left_out) {
   ReachedByType rates(type);
   Device device;
   device.speed = 1;
@@ -402,7 +402,8 @@ HostedTimes HostedCosts::on(const Device& device) const {
   }
   auto dispatch_s = dispatches_.wait(device.speed, times_s);
   for (const auto& [o, time_s] : stated) times_s[o] = time_s;
-  return {std::move(times_s), std::move(dispatch_s)};
+  auto copies_s = wait_for_copies(graph_, type_, times_s);
+  return {std::move(times_s), std::move(dispatch_s), std::move(copies_s)};
 }
 
 std::vector<double> operator_times_s(const Graph& graph, const Device& device,

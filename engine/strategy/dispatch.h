@@ -35,10 +35,10 @@ class Dispatches {
   size_t runs_ = 0;
 };
 
-/// operator_times_s() (strategy/cost.h), and what the host needs to dispatch every operator (0 where
-/// its time is stated).
+/// operator_times_s() (strategy/cost.h), what the host needs to dispatch every operator (0 where
+/// its time is stated), and the part of times_s that waits for copies (strategy/offload.h; empty: none).
 struct HostedTimes {
-  std::vector<double> times_s, dispatch_s;
+  std::vector<double> times_s, dispatch_s, copies_s;
 };
 
 /// These times on devices of one type with different speeds. Operators that are left out take no time and are not
@@ -52,6 +52,7 @@ class HostedCosts {
   bool counts(size_t op) const;
 
   const Graph& graph_;
+  const DeviceType& type_;
   std::vector<bool> left_out_;
   std::vector<double> model_s_;  // per operator, with speed 1
   Dispatches dispatches_;

@@ -80,6 +80,9 @@ class Lowering {
     if (given_.optimizer_offload_fraction > 0)
       made.graph = offload_optimizer(std::move(made.graph), graph_, made.each(&OperatorRole::serves),
                                      given_.optimizer_offload_fraction);
+    if (given_.activation_offload_fraction > 0)
+      made.graph = offload_activations(std::move(made.graph), made.roles, layers_.count,
+                                       given_.activation_offload_fraction);
     const std::vector<bool> joined_weights = weights_joined(made);
     if (shards_states(given_)) shard(made, joined_weights);
     made.joined = joined_collectives(made);

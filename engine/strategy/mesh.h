@@ -141,6 +141,8 @@ struct Parallelism {
   int32_t zero_stage = 0;
   /// Share of the optimiser's states that the host keeps, and of the updates that it computes: strategy/offload.h.
   double optimizer_offload_fraction = 0;
+  /// Share of the activations of layers that the host keeps from the forward to the backward pass: the same file.
+  double activation_offload_fraction = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
   ContextKind cp_comm_type = ContextKind::all_gather;  ///< with `context` above one
   Synchronisation sync;

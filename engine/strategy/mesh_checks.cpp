@@ -114,15 +114,16 @@ void check_placed(const Parallelism& given) {
                         "slots of its own; use expert = 1, or placement = 1", mesh.placement, mesh.expert);
 }
 
-/// Refuses states on a host of which nothing is known.
+/// Refuses states and activations on a host of which nothing is known.
 void check_offload(const Parallelism& given, const Cluster& cluster) {
-  if (given.optimizer_offload_fraction == 0) return;
+  if (given.optimizer_offload_fraction == 0 && given.activation_offload_fraction == 0) return;
+  const char* word = given.optimizer_offload_fraction > 0 ? "optimizer_offload_fraction" : "activation_offload_fraction";
   const auto& devices = given.mesh.devices;
   for (int32_t rank = 0; rank < given.mesh.device_count(); ++rank) {
     const auto& type = cluster.type_of(devices.empty() ? rank : devices[at(rank)]);
     if (type.host_bandwidth_bytes_per_s == 0 || type.host_memory_bandwidth_bytes_per_s == 0)
-      throw ArgumentError("optimizer_offload_fraction: expected a device type with host_bandwidth_bytes_per_s and "
-                          "host_memory_bandwidth_bytes_per_s, got '{}' without", type.name);
+      throw ArgumentError("{}: expected a device type with host_bandwidth_bytes_per_s and "
+                          "host_memory_bandwidth_bytes_per_s, got '{}' without", word, type.name);
   }
 }
 

@@ -104,6 +104,9 @@ void each_mesh_word(Visit&& visit) {
   visit(MeshWord{"optimizer_offload_fraction", "share of optimizer states and updates on the host (CPU offload)", 0, 1,
                  kSplits | kProfile},
         TRINITY_OF(optimizer_offload_fraction));
+  visit(MeshWord{"activation_offload_fraction", "share of the layers' activations on the host between forward and backward", 0,
+                 1, kSplits},
+        TRINITY_OF(activation_offload_fraction));
   visit(MeshWord{.name = "cp_comm_type",
                  .help = "how context parallelism exchanges keys and values: all at once, in a ring, or split by heads (Ulysses)",
                  .free = kProfile},

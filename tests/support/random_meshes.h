@@ -69,6 +69,12 @@ inline void break_one(RandomStream& random, ClusterSpec& spec) {
     spec.links[random.below(spec.links.size())].bandwidth_bytes_per_s *= 0.3;
 }
 
+/// Hosts to which a tensor is copied in about the time of an operator.
+inline void know_hosts(ClusterSpec& spec) {
+  for (auto& type : spec.device_types)
+    type.host_bandwidth_bytes_per_s = type.host_memory_bandwidth_bytes_per_s = 5e5;
+}
+
 inline std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devices) {
   ClusterSpec spec;
   const int members = 1 << random.below(4), nodes = (devices + members - 1) / members;
@@ -96,6 +102,7 @@ inline std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devic
                                     QueueModel::fair,   QueueModel::receiver};
   spec.queue = kAnyQueue[random.below(8)];
   if (random.below(3) == 0) break_one(random, spec);
+  know_hosts(spec);
   return std::make_shared<const Cluster>(std::move(spec));
 }
 
@@ -113,6 +120,7 @@ inline Parallelism mesh_of(RandomStream& random) {
   given.scatter_gather = random.below(2) == 0;
   given.overlap_tp_grad_allreduce = random.below(2) == 0;
   given.bucket_bytes = pick({1, 3000, 25'000'000});
+  given.activation_offload_fraction = pick({0, 0, 1}) * 0.6;
   given.recompute = random.below(3) == 0 ? Recompute::full : Recompute::none;
   constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"};
   given.schedule = kSchedules[random.below(6)];
@@ -180,6 +188,7 @@ inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh&
                                           : rail_spec(nodes, members);
   spec.queue = random.below(3) == 0 ? QueueModel::pair : QueueModel::route;
   if (mesh.expert > 1 && random.below(2) == 0) spec.collectives.emplace().sends_tokens_once = true;
+  know_hosts(spec);
   return std::make_shared<const Cluster>(std::move(spec));
 }
 

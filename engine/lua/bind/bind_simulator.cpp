@@ -233,8 +233,8 @@ void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedB
   push(L, record("parameters", device.parameters, "weight_bytes", device.weight_bytes, "gradient_bytes",
                  device.gradient_bytes, "optimizer_bytes", device.optimizer_bytes, "gathered_weight_bytes",
                  device.gathered_bytes, "delayed_bytes", device.delayed_bytes, "flops", device.flops, "computation_s",
-                 seconds(device.compute_ns), "recomputation_s", seconds(device.recompute_ns), "idle_s",
-                 seconds(device.idle_ns), "exposed_s", exposed_s, "activations", device.activation_bytes));
+                 seconds(device.compute_ns), "recomputation_s", seconds(device.recompute_ns), "host_wait_s",
+                 seconds(device.host_wait_ns), "idle_s", seconds(device.idle_ns), "exposed_s", exposed_s, "activations", device.activation_bytes));
   if (!owned) return;
   set_fields(L, "peak_bytes", named(*owned), "peak_activations", *held);
 }

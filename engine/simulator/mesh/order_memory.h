@@ -67,7 +67,7 @@ class OrderMemory : protected OrderProgram {
         Use own = use_of(op, output, placement_[op]);
         for (int32_t r = routes_of(op).begin; r < routes_of(op).end; ++r) {
           if (routes_[r].output != output) continue;
-          hold({op, r, use_of(op, output, routes_[r].to), routes_[r].bytes, false});
+          hold({op, r, use_of(op, output, routes_[r].to), problem_->copied_bytes(op, output), false});
           join(own, End::sent, r);
         }
         bool sums = false;

@@ -39,17 +39,8 @@ LoweredGraph lowered(const Parallelism& one, const Graph& graph, const Cluster& 
   return lane ? std::move(*lane) : lower_replica(one, graph, cluster);
 }
 
-/// The tensor whose memory a tensor shares through views and in-place sums.
-int32_t root_of(const Graph& graph, int32_t tensor) {
-  for (;;) {
-    const auto& op = graph.op(graph.tensor(tensor).producer);
-    const int32_t input = tensor == op.outputs.front() ? overwritten(graph, op) : -1;
-    if (input < 0) return tensor;
-    tensor = input;
-  }
-}
-
-bool is_data(const Operator& op) { return op.type == "Input" || is_variable(op); }
+/// Bytes of a tensor on its device between forward and backward.
+int64_t held_bytes(const Tensor& tensor) { return tensor.bytes - tensor.host_bytes; }
 
 double later(double a, double b) { return std::max(a, b); }
 
@@ -340,12 +331,12 @@ void UnitProfiler::count_bytes(const LoweredGraph& replica, std::span<const int3
     widen(unit.largest_trained, task.op, op.trainable_bytes());
     if (task.pass == Pass::forward) continue;
     for (const int32_t tensor : op.inputs) {
-      const int32_t root = root_of(graph, tensor), writer = graph.tensor(root).producer;
+      const int32_t root = stored_tensor(graph, tensor), writer = graph.tensor(root).producer;
       if (unit_of[writer] < 0 || is_data(graph.op(writer))) continue;
       const bool waits = pass_of[writer] == Pass::forward || pass_of[writer] == Pass::backward;
       if (task.pass == Pass::weight && waits && !runs_once(graph.op(writer)) && !delayed[root]) {
         delayed[root] = true;
-        unit.delayed_bytes += graph.tensor(root).bytes;
+        unit.delayed_bytes += held_bytes(graph.tensor(root));
       }
       if (task.pass != Pass::update) {
         if (graph.op(writer).phase != Phase::forward) continue;
@@ -359,7 +350,7 @@ void UnitProfiler::count_bytes(const LoweredGraph& replica, std::span<const int3
   }
   for (size_t tensor = 0; tensor < kept_by.size(); ++tensor)
     if (kept_by[tensor] >= 0)
-      bytes_[at(kept_by[tensor])].kept_bytes += graph.tensor(static_cast<int32_t>(tensor)).bytes;
+      bytes_[at(kept_by[tensor])].kept_bytes += held_bytes(graph.tensor(static_cast<int32_t>(tensor)));
 }
 
 std::vector<CollectiveGroup> UnitProfiler::groups_of(std::span<const int32_t> devices,

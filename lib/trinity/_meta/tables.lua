@@ -177,7 +177,7 @@ error 'this file is for editors'
 ---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
 ---@field joins_products? boolean whether matmuls of one input are one kernel
 ---@field overlap? number how much of the lesser of arithmetic and traffic the greater hides (default 1: all)
----@field host_bandwidth_bytes_per_s? number between device and host, each direction: what offloaded states need
+---@field host_bandwidth_bytes_per_s? number between device and host, each direction: what offloading needs
 ---@field host_memory_bandwidth_bytes_per_s? number of the host's memory, the device's share of its node's
 ---@field operators? table<string, trinity.EfficiencySpec> by operator type, in all dtypes (Conv) or in one ('Conv:float16')
 
@@ -471,6 +471,7 @@ error 'this file is for editors'
 ---@field stages 'even'|'balanced'|integer[] how layers are divided into virtual stages
 ---@field zero_stage integer
 ---@field optimizer_offload_fraction number
+---@field activation_offload_fraction number
 ---@field bucket_bytes integer 0: as the runtime does by itself
 ---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
 ---@field order 'natural'|'fastest_first'|'fastest_last'|integer[] of unequal devices; a list where moves changed them

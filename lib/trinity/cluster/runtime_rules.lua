@@ -27,6 +27,12 @@ end
 local function zero_offload(fraction, point)
   return fraction == 0 or point.zero_stage == 3 or fraction == 1 and point.zero_stage > 0
 end
+-- Transformer Engine offloads the first layers; Megatron-Core without a pipeline and recomputation.
+local function first_layers(fraction, point, layers)
+  return fraction == 0 or fraction < 1 and point.pipeline == 1 and point.recompute == 'none'
+    and math.abs(fraction * layers - math.floor(fraction * layers + 0.5)) < 1e-6
+end
+local function checkpoints(fraction, point) return fraction == 0 or fraction == 1 and point.recompute == 'full' end
 local function three_ranks(v, point) return v == 1 or point.pipeline > 2 end
 
 --- Rules by runtime; a runtime without an entry has the rules of its base.
@@ -49,6 +55,8 @@ rules.list = {
       'megatron/training/arguments.py: use_tp_pp_dp_mapping' },
     { 'optimizer_offload_fraction', distributed_optimizer, 'CPU offload with the distributed optimizer (ZeRO 1)',
       'megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py' },
+    { 'activation_offload_fraction', first_layers, 'activations of some layers on the host, without a pipeline or '
+      .. 'recomputation', 'megatron/core/transformer/transformer_config.py: cpu_offloading_num_layers' },
   },
   ['megatron-core-0.8'] = {
     { 'base', 'megatron' },
@@ -57,6 +65,7 @@ rules.list = {
     { 'stages', even, 'layers that divide over all stages', 'megatron/training/arguments.py: num_layers %' },
     { 'zero_stage', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
     { 'optimizer_offload_fraction', { 0 }, 'no CPU offload', 'megatron/core/optimizer before 0.12' },
+    { 'activation_offload_fraction', { 0 }, 'no activations on the host', 'megatron/training/arguments.py' },
   },
   ['megatron-core-0.7'] = {
     { 'base', 'megatron-core-0.8' },
@@ -88,6 +97,8 @@ rules.list = {
     { 'rank_order', { 'default' }, 'data before pipeline', 'deepspeed/runtime/pipe/topology.py' },
     { 'optimizer_offload_fraction', zero_offload, 'CPU offload of all with ZeRO 1 and 2, of any share with ZeRO 3',
       'deepspeed/runtime/zero/config.py: offload_optimizer' },
+    { 'activation_offload_fraction', checkpoints, 'all checkpoints on the host with full recomputation',
+      'deepspeed/runtime/activation_checkpointing/checkpointing.py: cpu_checkpointing' },
   },
   torchtitan = { -- torchtitan b5bcd76
     { 'recompute', { 'none', 'full' }, 'none, whole layers (its selective mode chooses other operators)',
@@ -105,6 +116,7 @@ rules.list = {
     { 'rank_order', { 'default' }, 'data before pipeline', 'torchtitan/distributed/parallel_dims.py' },
     { 'optimizer_offload_fraction', { 0 }, 'CPU offload only with the weights, which is not simulated',
       'torchtitan/distributed/fsdp.py' },
+    { 'activation_offload_fraction', { 0 }, 'no activations on the host', 'torchtitan/distributed' },
   },
   ['composer-2023'] = {
     { 'tensor', { 1 }, 'no tensor parallelism', 'llm-foundry 8c8dd48f, llmfoundry/models/mpt' },
@@ -119,6 +131,8 @@ rules.list = {
     { 'moved', { false }, 'ranks in the order of the cluster', 'the same' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'the same' },
     { 'optimizer_offload_fraction', { 0 }, 'CPU offload only with the weights', 'the same: fsdp_config' },
+    { 'activation_offload_fraction', { 0 }, 'copies of activations that overlap with nothing, which are not simulated',
+      'torch/distributed/algorithms/_checkpoint/checkpoint_wrapper.py: OffloadWrapper' },
   },
 }
 
@@ -142,7 +156,7 @@ local function add(by_dimension, name)
   return by_dimension
 end
 
---- The rules of a runtime by dimension: { allows(value, point), values (whether the value alone decides), text,
+--- The rules of a runtime by dimension: { allows(value, point, layers), values (whether the value alone decides), text,
 --- source }; none without a runtime.
 function rules.of(runtime)
   if not runtime then return {} end
@@ -153,9 +167,9 @@ function rules.of(runtime)
 end
 
 --- The rule that forbids a value at a point; nil: none does.
-function rules.broken(by_dimension, name, value, point)
+function rules.broken(by_dimension, name, value, point, layers)
   for _, rule in ipairs(by_dimension[name] or {}) do
-    if not rule.allows(value, point) then return rule end
+    if not rule.allows(value, point, layers) then return rule end
   end
 end
 

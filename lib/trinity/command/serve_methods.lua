@@ -73,7 +73,8 @@ end
 
 -- Fields of a mesh strategy that name no file.
 local allowed = util.set [[mesh schedule micro_batches virtual_stages stages layout recompute sequence_parallel
-  scatter_gather overlap_tp_grad_allreduce zero_stage optimizer_offload_fraction bucket_bytes cp_comm_type sync]]
+  scatter_gather overlap_tp_grad_allreduce zero_stage optimizer_offload_fraction
+  activation_offload_fraction bucket_bytes cp_comm_type sync]]
 
 local function read_plan(problem, params)
   if params.strategy then
@@ -152,7 +153,8 @@ method('plan', 'Searches the strategy of a network on a cluster.',
       end }
     return { simulations = found.counts.simulated, refused = found.refused, plans = util.map(found.plans, function(one)
       local row = util.picked(one.strategy, { 'mesh', 'schedule', 'micro_batches', 'virtual_stages', 'recompute',
-        'zero_stage', 'optimizer_offload_fraction', 'sequence_parallel', 'stages', 'bucket_bytes' })
+        'zero_stage', 'optimizer_offload_fraction', 'activation_offload_fraction', 'sequence_parallel', 'stages',
+        'bucket_bytes' })
       return { strategy = row, micro_batch = one.micro_batch, step_time_s = one.step_time_s,
         memory_bytes = one.memory_bytes, lower_bound_s = one.lower_bound_s }
     end) }

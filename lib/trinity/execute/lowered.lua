@@ -48,8 +48,10 @@ end
 --- micro-batch has its own update.
 return function(problem, plan)
   local what = {}
-  if type(plan) == 'table' and (tonumber(rawget(plan, 'optimizer_offload_fraction')) or 0) > 0 then
-    util.fail('execute: optimizer_offload_fraction can be simulated but not executed')
+  for _, name in ipairs { 'optimizer_offload_fraction', 'activation_offload_fraction' } do
+    if type(plan) == 'table' and (tonumber(rawget(plan, name)) or 0) > 0 then
+      util.fail('execute: %s can be simulated but not executed', name)
+    end
   end
   if type(plan) == 'table' and (rawget(plan, 'mesh') or next(rawget(plan, 'splits') or {}) ~= nil) then
     local own = stated(problem)

@@ -14,8 +14,8 @@ local chakra = { name = 'chakra', writes = 'execution traces of the simulated st
   reads = 'traces of all ranks as one network, .et', of = 'Chakra 21585d8 (1.0.0)' }
 
 local said = util.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches recompute
-  sequence_parallel zero_stage optimizer_offload_fraction bucket_bytes cp_comm_type sync operators order devices
-  placement splits]]
+  sequence_parallel zero_stage optimizer_offload_fraction activation_offload_fraction bucket_bytes cp_comm_type sync
+  operators order devices placement splits]]
 
 local types = { comp = 4, send = 5, receive = 6, collective = 7 }
 local kinds = { all_reduce = 0, all_gather = 2, broadcast = 5, all_to_all = 6, reduce_scatter = 7 }

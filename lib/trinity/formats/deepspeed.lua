@@ -7,7 +7,8 @@ local util = require 'trinity.base.util'
 local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches, precision, JSON (and a fragment, Python)',
   of = 'DeepSpeed edaa722 (0.19.6)' }
 
-local said = util.set 'data tensor micro_batches zero_stage optimizer_offload_fraction pipeline bucket_bytes'
+local said = util.set [[data tensor micro_batches zero_stage optimizer_offload_fraction activation_offload_fraction
+  pipeline bucket_bytes]]
 
 --- Returns the dtype of the weights of matmuls.
 function deepspeed.dtype(graph)
@@ -33,6 +34,16 @@ local function offload(outline, unspoken)
   end
   return { 'offload_optimizer', ordered.object { { 'device', 'cpu' }, { 'pin_memory', true },
     fraction < 1 and { 'ratio', fraction } or nil } }
+end
+
+-- Returns activation_checkpointing, or nil: all checkpoints of layers go to the host.
+local function checkpoints(outline, unspoken)
+  local fraction = outline.strategy.activation_offload_fraction or 0
+  if fraction == 0 then return nil end
+  if fraction == 1 and outline.strategy.recompute == 'full' then
+    return { 'activation_checkpointing', ordered.object { { 'cpu_checkpointing', true } } }
+  end
+  unspoken[#unspoken + 1] = ("activation_offload_fraction = %g (it has 1, with recompute = 'full')"):format(fraction)
 end
 
 local function zero(outline, unspoken)
@@ -93,6 +104,7 @@ function deepspeed.write(outline)
     local again = outline.strategy.recompute == 'full' and { 'activation_checkpoint_interval', 1 } or nil
     fields[#fields + 1] = { 'pipeline', ordered.object { { 'stages', outline.pipeline }, again } }
   end
+  fields[#fields + 1] = checkpoints(outline, unspoken)
   local program = fragment(outline)
   return { { name = 'deepspeed.json', text = ordered.text(ordered.object(fields)) },
     program and { name = 'program.py', text = program } }, unspoken

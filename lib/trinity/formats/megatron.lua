@@ -11,7 +11,8 @@ local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, a bash
   of = 'Megatron-LM d98e8a64' }
 
 local said = util.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
-  sequence_parallel zero_stage optimizer_offload_fraction schedule cp_comm_type bucket_bytes operators order]]
+  sequence_parallel zero_stage optimizer_offload_fraction activation_offload_fraction schedule cp_comm_type bucket_bytes
+  operators order]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
@@ -129,6 +130,21 @@ end
 
 local context_words = { all_gather = 'all_gather', ring = 'p2p', all_to_all = 'a2a' } -- Megatron-LM's --cp-comm-type
 
+-- Transformer Engine offloads the first layers, copying them while all layers run.
+local function add_activation_offload(add, outline, unspoken)
+  local strategy = outline.strategy
+  local fraction = strategy.activation_offload_fraction or 0
+  local layers = math.floor(fraction * outline.layers + 0.5)
+  if fraction == 0 then return end
+  if outline.pipeline > 1 or (strategy.recompute or 'none') ~= 'none' or strategy.operators
+    or layers == outline.layers or math.abs(layers - fraction * outline.layers) > 1e-6 then
+    unspoken[#unspoken + 1] = ('activation_offload_fraction = %g (it needs a whole number of layers, fewer than all, '
+      .. 'and no pipeline or recomputation)'):format(fraction)
+    return
+  end
+  add('--cpu-offloading-num-layers', layers)
+end
+
 -- Offloading needs the distributed optimizer, which changes nothing for one replica.
 local function add_offload(add, outline, unspoken)
   local fraction, shard = outline.strategy.optimizer_offload_fraction or 0, outline.strategy.zero_stage or 0
@@ -186,6 +202,7 @@ function megatron.arguments(outline)
   add_recompute(add, outline, unspoken)
   add_sharding(add, outline)
   add_offload(add, outline, unspoken)
+  add_activation_offload(add, outline, unspoken)
   add_buckets(add, outline)
   return lines, unspoken
 end

@@ -11,6 +11,13 @@ local function above_one(axis, words)
   end
 end
 
+local function offloads(field)
+  return function(o)
+    local fraction = o.strategy[field] or 0
+    return fraction > 0 and ('%s = %g (CPU offload)'):format(field, fraction) or nil
+  end
+end
+
 local shared = { 'optimizer states', 'optimizer states and gradients', 'optimizer states, gradients and weights' }
 
 -- Features in the order of reports: a name, and a function that describes it for a plan (nil: the plan does not use
@@ -44,10 +51,8 @@ local features = {
     local shard = o.strategy.zero_stage or 0
     return shard > 0 and ('zero_stage = %d (%s)'):format(shard, shared[shard]) or nil
   end },
-  { 'optimizer_offload_fraction', function(o)
-    local fraction = o.strategy.optimizer_offload_fraction or 0
-    return fraction > 0 and ('optimizer_offload_fraction = %g (CPU offload)'):format(fraction) or nil
-  end },
+  { 'optimizer_offload_fraction', offloads 'optimizer_offload_fraction' },
+  { 'activation_offload_fraction', offloads 'activation_offload_fraction' },
   { 'bucket_bytes', function(o)
     local bytes = o.strategy.bucket_bytes
     return bytes and ('bucket_bytes = %d'):format(bytes) or nil

@@ -62,7 +62,8 @@ function deepspeed.meaning(job, v)
   job.overlaps = { gradients = overlap, weights = stage == 3 }
   local states, parameters = v.zero_optimization.offload_optimizer, v.zero_optimization.offload_param.device
   local optimizer, ratio = states.device, tonumber(states.ratio)
-  job.offload = (optimizer ~= 'none' or parameters ~= 'none') and {
+  local checkpoints = v.activation_checkpointing.cpu_checkpointing and 1 or nil
+  job.offload = (optimizer ~= 'none' or parameters ~= 'none' or checkpoints) and { checkpoints = checkpoints,
     optimizer = optimizer == 'cpu' and ratio and ratio < 1 and ratio or optimizer ~= 'none' and optimizer or nil,
     parameters = parameters ~= 'none' and parameters or nil } or nil
 end

@@ -111,7 +111,6 @@ local function recompute_of(job)
   local r = job.recompute
   local offload = job.offload or {}
   if offload.activations then return recomputes.offloaded end
-  if offload.layers then return recomputes.first_layers(offload.layers) end
   if type(r) ~= 'table' then return 'none' end
   if r.granularity == 'full' then return 'full' end
   local modules = table.concat(r.modules or {}, ' ')
@@ -169,6 +168,7 @@ function memory.case(job, cluster, whole)
       sync = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       zero_stage = run == 1 and 0 or job.zero_stage or 0,
       optimizer_offload_fraction = job.offload and job.offload.optimizer and (tonumber(job.offload.optimizer) or 1),
+      activation_offload_fraction = job.offload and job.offload.layers and job.offload.layers / options.layers,
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 

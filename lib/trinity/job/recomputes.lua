@@ -35,9 +35,4 @@ function recomputes.offloaded(op)
     or op.name:find 'query_down' or op.name:find '/attention/latent$' or op.name:find '/attention/key$') or nil
 end
 
---- Returns whether an operator's activations are on the host with --cpu-offloading-num-layers COUNT.
-function recomputes.first_layers(count)
-  return function(op) return (tonumber(op.name:match '^layer_(%d+)/') or count + 1) <= count or nil end
-end
-
 return recomputes

@@ -189,9 +189,9 @@ end
 function bounds.memory_bytes(point, totals)
   totals = totals.full or totals
   local resident, inverse, most = held(point, totals)
+  local kept = (1 - (point.activation_offload_fraction or 0)) * totals.kept_bytes
   if (point.placement or 1) > 1 then return resident / point.pipeline / point.placement * (1 - 1e-9) end
-  return math.max((resident + totals.kept_bytes) / point.pipeline,
-    (resident / most + totals.kept_bytes) / inverse) * (1 - 1e-9)
+  return math.max((resident + kept) / point.pipeline, (resident / most + kept) / inverse) * (1 - 1e-9)
 end
 
 return bounds

@@ -131,18 +131,32 @@ local function has_hosts(nets, cluster)
   return true
 end
 
--- The shares of the optimizer on the host, from the least with which the bound on a point's memory allows it.
-local function offload_of(nets, capacity_bytes, batch)
-  return function(point)
-    point.micro_batches = batch / (point.micro_batch * point.data)
-    local ok, totals = pcall(nets.totals, nets, point, false)
-    local list = {}
-    for _, fraction in ipairs(space.offload_fractions) do
-      point.optimizer_offload_fraction = fraction
-      if not ok or bounds.memory_bytes(point, totals) <= capacity_bytes then list[#list + 1] = fraction end
-    end
-    return list[1] and list or { 1 }
+-- Two functions of a point: the shares of the optimizer on the host, from the least with which the bound on its memory
+-- allows it (with as many activations there as may be); then the least such share of activations.
+local function offloads_of(nets, capacity_bytes, batch, made)
+  local known, first, second = {}, unpack(space.offloads)
+  local function legal(point, name)
+    return util.filtered(made:fractions(name), function(fraction)
+      return fraction == 0 or made:offloads(name) and made:allows(name, fraction, point)
+    end)
   end
+  local function fitting(point, name)
+    point.micro_batches = batch / (point.micro_batch * point.data)
+    local key = ('%d %d %d %s'):format(point.micro_batch, point.tensor * point.context, point.expert, point.recompute)
+    known[key] = known[key] or { pcall(nets.totals, nets, point, false) }
+    local ok, totals = unpack(known[key])
+    return util.filtered(legal(point, name), function(fraction)
+      point[name] = fraction
+      return not ok or bounds.memory_bytes(point, totals) <= capacity_bytes
+    end)
+  end
+  return function(point)
+    local activations = legal(point, second)
+    point[second] = activations[#activations]
+    local list = fitting(point, first)
+    point[second] = nil
+    return list[1] and list or { made:offloads(first) and 1 or 0 }
+  end, function(point) return fitting(point, second)[1] or 0 end
 end
 
 local function make_space(owner, spec, nets, own_used, devices, offloads)
@@ -156,15 +170,18 @@ local function make_space(owner, spec, nets, own_used, devices, offloads)
   end
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
   local per_node, straddles = per_node_of(spec.cluster)
-  return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
+  local made = space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     list = spec.cluster.devices, layers = #units - 2, batch = spec.global_batch,
     experts = graph.active_parameters < graph.parameters,
     hosts = has_hosts(nets, spec.cluster),
-    offload = offloads and offload_of(nets, devices.capacity_bytes, spec.global_batch) or nil,
     selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
-    natural_sorted = devices.natural_sorted }, own_used, spec.runtime), first
+    natural_sorted = devices.natural_sorted }, own_used, spec.runtime)
+  if offloads then
+    made.about.offload, made.about.kept_offload = offloads_of(nets, devices.capacity_bytes, spec.global_batch, made)
+  end
+  return made, first
 end
 
 local point_of = printed.as('point', space.text)
@@ -194,7 +211,8 @@ end)
 
 local shown_of_points = { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
   'micro_batches', 'schedule', 'recompute', 'recomputed', 'zero_stage', 'sequence_parallel', 'bucket_bytes',
-  'algorithm', 'order', 'placement', 'rank_order', 'segment_size', 'optimizer_offload_fraction' }
+  'algorithm', 'order', 'placement', 'rank_order', 'segment_size', 'optimizer_offload_fraction',
+  'activation_offload_fraction' }
 
 --- A result as users see it.
 local function public(result, nets, spec, peak)
@@ -381,7 +399,8 @@ function plan.run(spec)
   end
   local search, first = searched(false)
   local fits = search.results[1] and search.results[1].metrics.feasible
-  if not fits and not search.stopped and search.space:offloads() then search = searched(true) end
+  local offloads = search.space:offloads(space.offloads[1]) or search.space:offloads(space.offloads[2])
+  if not fits and not search.stopped and offloads then search = searched(true) end
   return result_of(search, nets, given, first)
 end
 

@@ -66,23 +66,24 @@ end)
 
 moves.register('recompute', by_layer.neighbours)
 
---- More of the optimizer on the host where a plan does not fit, in place of recomputation, or for another mesh; less
---- where it fits.
+--- More of the optimizer, or of activations, on the host where a plan does not fit, in place of recomputation, or for
+--- another mesh; less where it fits.
 moves.register('offload', function(point, about)
-  local now, list = point.optimizer_offload_fraction or 0, {}
-  if not about.space:offloads() then return list end
-  local fits = about.result.metrics.feasible
-  for _, fraction in ipairs(space.offload_fractions) do
-    local less = fits and fraction < now and fraction >= now - 0.25
-    if less or not fits and fraction > now then
-      list[#list + 1] = space.changed(point, { optimizer_offload_fraction = fraction })
-    elseif fits and fraction > now and point.recompute ~= 'none' and about.space.given.recompute == nil then
-      local word = by_layer.is(point) and 'by_layer' or 'none'
-      list[#list + 1] = space.changed(point, { optimizer_offload_fraction = fraction, recompute = word })
-    end
-    if fits and now > 0 and fraction > now then
-      for _, other in ipairs(registered.mesh(point, about)) do
-        list[#list + 1] = space.changed(other, { optimizer_offload_fraction = fraction })
+  local list, fits = {}, about.result.metrics.feasible
+  for _, name in ipairs(space.offloads) do
+    local now = point[name] or 0
+    for _, fraction in ipairs(about.space:offloads(name) and about.space:fractions(name) or {}) do
+      local less = fits and fraction < now and fraction >= now - 0.25
+      if less or not fits and fraction > now then
+        list[#list + 1] = space.changed(point, { [name] = fraction })
+      elseif fits and fraction > now and point.recompute ~= 'none' and about.space.given.recompute == nil then
+        local word = by_layer.is(point) and 'by_layer' or 'none'
+        list[#list + 1] = space.changed(point, { [name] = fraction, recompute = word })
+      end
+      if fits and now > 0 and fraction > now then
+        for _, other in ipairs(registered.mesh(point, about)) do
+          list[#list + 1] = space.changed(other, { [name] = fraction })
+        end
       end
     end
   end

@@ -9,7 +9,9 @@ local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
 
 local space = { family = {}, rest = {}, names = {} }
-space.offload_fractions = { 0, 0.25, 0.5, 0.75, 1 } -- of the optimizer
+space.offload_fractions = { 0, 0.25, 0.5, 0.75, 1 }
+space.offloads = { 'optimizer_offload_fraction', 'activation_offload_fraction' }
+local is_offload = util.set(space.offloads)
 space.buckets = { 12.5e6, 5e7, 2e8, 8e8, 3.2e9 } -- sizes of buckets that moves try
 
 local words, integers, reals = {}, {}, {} -- that a dimension takes
@@ -205,6 +207,7 @@ local defaults = {
   algorithm = function() return { 'automatic' } end,
   rank_order = function() return { 'default' } end, -- moves try others where machines differ
   optimizer_offload_fraction = function(point, about) return about.offload and about.offload(point) or { 0 } end,
+  activation_offload_fraction = function(point, about) return { about.offload and about.kept_offload(point) or 0 } end,
   order = function(point, about)
     if not about.unequal then return { 'natural' } end
     local list, whole = {}, space.used(point) == about.devices
@@ -258,7 +261,8 @@ local function values_of(self, name, point)
   if not self.rules[name] then return list end
   local allowed = {}
   for _, value in ipairs(list) do
-    local rule = rules.broken(self.rules, name, type(value) == 'table' and 'balanced' or value, point)
+    local rule = rules.broken(self.rules, name, type(value) == 'table' and 'balanced' or value, point,
+      self.about.layers)
     if rule then self.broken = self.broken or rule else allowed[#allowed + 1] = value end
   end
   return allowed
@@ -295,12 +299,25 @@ function space.new(owner, given, about, own, runtime)
   return self
 end
 
---- Whether some plan may have a part of the optimizer on the host that no option asked for.
-function Space:offloads()
-  for _, rule in ipairs(self.rules.optimizer_offload_fraction or {}) do
+--- Whether some plan may have a share on the host that no option asked for. name: of space.offloads.
+function Space:offloads(name)
+  for _, rule in ipairs(self.rules[name] or {}) do
     if rule.values then return false end -- none
   end
-  return self.about.hosts and self.given.optimizer_offload_fraction == nil
+  return self.about.hosts and self.given[name] == nil
+end
+
+--- Whether the runtime has a value of a dimension at a point.
+function Space:allows(name, value, point)
+  return rules.broken(self.rules, name, value, point, self.about.layers) == nil
+end
+
+--- The shares that plans may have; of activations whole numbers of layers, as clients count.
+function Space:fractions(name)
+  local layers = self.about.layers
+  return util.map(space.offload_fractions, function(fraction)
+    return name == 'optimizer_offload_fraction' and fraction or math.floor(fraction * layers) / layers
+  end)
 end
 
 local function loop(self, list, i, point, visit)
@@ -339,9 +356,9 @@ function Space:wrong(point)
     local value = point[name]
     if name == 'moved' then value = type(point.order) == 'table' and not point.segment_size end -- others are idle
     if name == 'rank_order' then value = value or 'default' end
-    if name == 'optimizer_offload_fraction' then value = value or 0 end
+    if is_offload[name] then value = value or 0 end
     if name == 'stages' and type(value) == 'table' then value = 'balanced' end
-    local rule = rules.broken(self.rules, name, value, point)
+    local rule = rules.broken(self.rules, name, value, point, self.about.layers)
     if rule then return rule.text end
   end
   return contradiction(point, self.about)
@@ -371,7 +388,7 @@ function Space:holds(point, functions)
   for _, entry in ipairs(dimensions.list) do
     local name = entry[1]
     local found = type(point[name]) == 'table' or name == 'bucket_bytes' or name == 'rank_order'
-      or name == 'optimizer_offload_fraction' and self.given[name] == nil
+      or is_offload[name] and self.given[name] == nil
       or functions and type(self.given[name]) ~= 'function'
     if not found and not self:takes(point, name, point[name]) then return false end
   end
@@ -389,6 +406,7 @@ function space.strategy(point)
     recompute = point.recompute == 'by_layer' and 'full' or point.recompute,
     sequence_parallel = point.sequence_parallel, zero_stage = point.zero_stage,
     optimizer_offload_fraction = point.optimizer_offload_fraction,
+    activation_offload_fraction = point.activation_offload_fraction,
     bucket_bytes = point.bucket_bytes > 0 and point.bucket_bytes or nil,
     sync = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
@@ -405,6 +423,7 @@ function space.point_of(strategy, micro_batch)
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
     stages = strategy.stages or 'even', zero_stage = strategy.zero_stage or 0,
     optimizer_offload_fraction = strategy.optimizer_offload_fraction or 0,
+    activation_offload_fraction = strategy.activation_offload_fraction or 0,
     bucket_bytes = strategy.bucket_bytes or model.bucket_bytes(strategy.problem.cluster, strategy) or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
     rank_order = strategy.order and table.concat(strategy.order, '-') or 'default',
@@ -429,9 +448,10 @@ end
 
 --- The shape of a plan: plans of equal shape are variants of one.
 function space.shape(point)
-  return ('%d %d %d %d %d %d %s %s %d %s'):format(point.tensor, point.context, point.expert, point.placement,
+  return ('%d %d %d %d %d %d %s %s %d %s %s'):format(point.tensor, point.context, point.expert, point.placement,
     point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.zero_stage,
-    (point.optimizer_offload_fraction or 0) > 0 and 'host' or '')
+    (point.optimizer_offload_fraction or 0) > 0 and 'host' or '',
+    (point.activation_offload_fraction or 0) > 0 and 'host' or '')
 end
 
 function space.text(point)
@@ -453,8 +473,9 @@ function space.text(point)
     line[#line + 1] = 'recompute ' .. (point.recompute == 'by_layer' and 'by layer' or point.recompute)
   end
   if point.zero_stage > 0 then line[#line + 1] = ('ZeRO %d'):format(point.zero_stage) end
-  if (point.optimizer_offload_fraction or 0) > 0 then
-    line[#line + 1] = ('%g %% of the optimizer on the host'):format(100 * point.optimizer_offload_fraction)
+  for i, what in ipairs { 'the optimizer', 'activations' } do
+    local fraction = point[space.offloads[i]] or 0
+    if fraction > 0 then line[#line + 1] = ('%.3g %% of %s on the host'):format(100 * fraction, what) end
   end
   if point.sequence_parallel then line[#line + 1] = 'sequence' end
   if point.segment_size then

@@ -224,8 +224,12 @@ function text.helps(point, given, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
   if point.data > 1 and point.zero_stage < 3 and given.zero_stage ~= nil then list[1] = '--zero-stage 3' end
   if point.recompute ~= 'full' and given.recompute ~= nil then list[#list + 1] = '--recompute full' end
-  local offload = given.optimizer_offload_fraction
-  if offload ~= nil and type(offload) ~= 'function' then list[#list + 1] = '--optimizer-offload-fraction 1' end
+  for _, name in ipairs(space.offloads) do
+    local offload = given[name]
+    if offload ~= nil and type(offload) ~= 'function' then
+      list[#list + 1] = ('--%s 1'):format(name:gsub('_', '-'))
+    end
+  end
   if point.micro_batch > 1 and given.micro_batch ~= nil then list[#list + 1] = 'a smaller --micro-batch' end
   for _, name in ipairs { 'tensor', 'pipeline', 'context' } do
     if given[name] ~= nil then list[#list + 1] = ('other values of --%s'):format(name) end

@@ -47,8 +47,8 @@ local facts = {
   { 'stages', function(p) return type(p.stages) == 'table' and table.concat(p.stages, ' ') or p.stages end },
 }
 for _, name in ipairs { 'tensor', 'context', 'expert', 'pipeline', 'data', 'micro_batch', 'micro_batches', 'schedule',
-  'virtual_stages', 'recompute', 'zero_stage', 'optimizer_offload_fraction', 'sequence_parallel', 'bucket_bytes',
-  'placement', 'algorithm' } do
+  'virtual_stages', 'recompute', 'zero_stage', 'optimizer_offload_fraction', 'activation_offload_fraction',
+  'sequence_parallel', 'bucket_bytes', 'placement', 'algorithm' } do
   table.insert(facts, #facts, { (name:gsub('_', ' ')), function(p) return p[name] end })
 end
 local results = {

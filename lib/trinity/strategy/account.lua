@@ -20,6 +20,7 @@ local util = require 'trinity.base.util'
 ---@field flops number
 ---@field computation_s number busy time per step, in seconds
 ---@field recomputation_s number part of computation_s spent on recomputation
+---@field host_wait_s number part of computation_s that waits for copies of activations to or from the host
 ---@field exposed_s trinity.ExposedSeconds exposed communication by purpose
 ---@field idle_s number idle time without work: the rest of the step
 
@@ -97,7 +98,7 @@ end
 --- Scales counts over all mini-batches of an asynchronous pipeline to one step.
 local function settle(devices, traffic, share)
   for _, device in ipairs(devices) do
-    for _, name in ipairs { 'flops', 'computation_s', 'recomputation_s', 'idle_s' } do
+    for _, name in ipairs { 'flops', 'computation_s', 'recomputation_s', 'host_wait_s', 'idle_s' } do
       device[name] = device[name] * share
     end
     for purpose, seconds in util.sorted_pairs(device.exposed_s) do device.exposed_s[purpose] = seconds * share end

@@ -76,9 +76,10 @@ local function mesh_lines(found)
   end
   local zero_stage = found.zero_stage or 0
   if zero_stage > 0 then lines[#lines + 1] = ('sharded over data: %s'):format(sharded[zero_stage]) end
-  if (found.optimizer_offload_fraction or 0) > 0 then
-    lines[#lines + 1] = ('optimizer: %g %% of its states and updates are on the host'):format(
-      100 * found.optimizer_offload_fraction)
+  for name, what in util.sorted_pairs { optimizer = 'its states and updates are on the host',
+    activation = "what layers keep is on the host until their backward pass" } do
+    local fraction = found[name .. '_offload_fraction'] or 0
+    if fraction > 0 then lines[#lines + 1] = ('%s offload: %g %% of %s'):format(name, 100 * fraction, what) end
   end
   if zero_stage > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
     lines[#lines + 1] = ('gradients are reduced after every micro-batch, which sends %d times the bytes of '
@@ -136,12 +137,12 @@ local purposes = { 'splits', 'activations', 'weights', 'gradients' }
 
 -- Returns the line about how the devices with work spend the step on average.
 local function time_line(timeline, account)
-  local sums, devices = { computation = 0, again = 0, idle = 0 }, 0
+  local sums, devices = { computation = 0, again = 0, host = 0, idle = 0 }, 0
   for _, device in ipairs(account.devices) do
     if device.computation_s > 0 then
       devices = devices + 1
       sums.computation, sums.again = sums.computation + device.computation_s, sums.again + device.recomputation_s
-      sums.idle = sums.idle + device.idle_s
+      sums.host, sums.idle = sums.host + device.host_wait_s, sums.idle + device.idle_s
       for _, purpose in ipairs(purposes) do sums[purpose] = (sums[purpose] or 0) + device.exposed_s[purpose] end
     end
   end
@@ -150,9 +151,12 @@ local function time_line(timeline, account)
   for _, purpose in ipairs(purposes) do
     if (sums[purpose] or 0) > 0 then waits[#waits + 1] = ('%s %s'):format(purpose, share(purpose)) end
   end
-  local again = sums.again > 0 and (' (%s of it recomputation)'):format(share 'again') or ''
+  local parts = {}
+  if sums.again > 0 then parts[1] = ('%s of it recomputation'):format(share 'again') end
+  if sums.host > 0 then parts[#parts + 1] = ('%s of it waiting for the host'):format(share 'host') end
+  local within = parts[1] and (' (%s)'):format(table.concat(parts, ', ')) or ''
   return ('step %.6g s: %s computation%s, waiting for %s, %s idle otherwise (mean over %d devices)'):format(
-    timeline.metrics.step_time_s, share 'computation', again,
+    timeline.metrics.step_time_s, share 'computation', within,
     #waits > 0 and table.concat(waits, ', ') or 'no messages', share 'idle', devices)
 end
 

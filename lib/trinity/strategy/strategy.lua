@@ -32,6 +32,7 @@ local util = require 'trinity.base.util'
 ---@field overlap_tp_grad_allreduce? boolean
 ---@field zero_stage? integer
 ---@field optimizer_offload_fraction? number
+---@field activation_offload_fraction? number
 ---@field bucket_bytes? integer
 ---@field cp_comm_type? trinity.ContextKind
 ---@field sync? trinity.MeshSynchronisation

@@ -74,6 +74,7 @@ local function drawn(random, layers, devices, experts)
     micro_batches = mesh.pipeline * between(random, 1, 4), recompute = pick(random, { 'none', 'selective', 'full' }),
     sequence_parallel = mesh.tensor > 1 and (experts or between(random, 1, 2) == 1), zero_stage = between(random, 0, 3),
     optimizer_offload_fraction = pick(random, { 0, 0, 0.3, 1 }),
+    activation_offload_fraction = pick(random, { 0, 0, 0.4, 1 }),
     bucket_bytes = pick(random, { 100000, 1500000, 4000000, 25000000 }),
     scatter_gather = pick(random, { false, false, true }), overlap_tp_grad_allreduce = pick(random, { false, false, true }) }
 end
@@ -193,7 +194,7 @@ describe('bounds of meshes', function()
 
   it('the closed form is below the bound of the engine, from the profile of one device and from its own', function()
     compare(function(b) return gpt(b, 8, 'megatron') end, { context = 1, tensor = { 1, 4 }, micro_batch = { 1, 2 },
-      optimizer_offload_fraction = { 0, 0.7 } },
+      optimizer_offload_fraction = { 0, 0.7 }, activation_offload_fraction = { 0, 0.6 } },
       { layers = 8 })
   end)
 

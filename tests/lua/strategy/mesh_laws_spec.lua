@@ -62,6 +62,7 @@ local function plan_of(random, graph)
     cp_comm_type = random:pick { 'all_gather', 'ring', 'all_to_all' },
     sync = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
   plan.optimizer_offload_fraction = plan.micro_batches == 4 and 0.7 or 0
+  plan.activation_offload_fraction = plan.bucket_bytes == 1000 and 0.6 or 0
   if plan.schedule == 'interleaved' then plan.virtual_stages = random:pick { 1, 2 } end
   if plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' then plan.virtual_stages = 2 end
   if plan.mesh.expert == 1 and random:pick { true, false, false } then

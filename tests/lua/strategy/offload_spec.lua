@@ -1,4 +1,5 @@
--- CPU offload of the optimizer: bytes leave the device, updates take the host's time, clients get it without loss.
+-- CPU offload of the optimizer and of activations: bytes leave the device, updates take the host's time, layers wait for
+-- copies, clients get it without loss.
 
 local gpt2 = require('support.graphs').gpt2
 local trinity = require 'trinity'
@@ -69,6 +70,73 @@ describe('an optimizer on the host', function()
   end)
 end)
 
+describe('activations on the host', function()
+  it('leave the device with their bytes, and layers wait for them', function()
+    local problem = problem_on(on, 'bfloat16')
+    for _, plan in ipairs { { mesh = { data = 4, tensor = 2 }, zero_stage = 1 }, { mesh = { data = 8 }, recompute = 'full' },
+      { mesh = { data = 2, pipeline = 4 }, micro_batches = 4, zero_stage = 1 } } do
+      local plain = problem:strategy(plan)
+      local kept, last = plain:breakdown().devices[1].activations.layers, plain.metrics.step_time_s
+      expect(problem:evaluate(merged(plan, { activation_offload_fraction = 0 })).step_time_s):equals(last)
+      for _, fraction in ipairs { 0.25, 0.5, 1 } do
+        local found = problem:strategy(merged(plan, { activation_offload_fraction = fraction }))
+        local account, sum = found:breakdown(), 0
+        for _, bytes in trinity.system.sorted_pairs(account.devices[1].peak_bytes) do sum = sum + bytes end
+        expect(sum):equals(found.metrics:memory_bytes(1))
+        expect(account.devices[1].activations.layers):near((1 - fraction) * kept, problem.graph.operators)
+        expect(found.metrics.step_time_s >= last and account.devices[1].host_wait_s >= 0):truthy()
+        last = found.metrics.step_time_s
+      end
+    end
+  end)
+  it('are copied by the link in either direction', function()
+    local function step_s(link)
+      local own = trinity.devices.with('h100', { host_bandwidth_bytes_per_s = link })
+      local problem = problem_on(trinity.cluster { name = 'one', devices = { { name = 'gpu', type = own } } })
+      local function found(fraction) return problem:strategy { mesh = {}, activation_offload_fraction = fraction } end
+      local half = found(0.5)
+      return half.metrics.step_time_s, half:breakdown().devices[1].host_wait_s, found(0):breakdown().devices[1], half
+    end
+    local free_s, none_s, plain = step_s(1e15)
+    local slow_s, wait_s, _, found = step_s(1e7)
+    expect(none_s):equals(0)
+    expect(slow_s - free_s):near(wait_s, 1e-6)
+    expect(wait_s + plain.computation_s):near(plain.activations.layers / 1e7, 0.05 * wait_s) -- half of it, twice
+    expect(found:explain()):matches 'activation offload: 50 %% of what layers keep.-of it waiting for the host'
+  end)
+  it('are refused where nothing is known of the host, and where they would be executed', function()
+    local bare = problem_on(trinity.cluster { name = 'bare', devices = { { name = 'cpu', type = 'cpu_core' } } }, 'float32')
+    expect(function() bare:evaluate { mesh = {}, activation_offload_fraction = 1 } end)
+      :raises "activation_offload_fraction: expected a device type with host_bandwidth_bytes_per_s"
+    local problem = problem_on(on, 'float32')
+    expect(function() trinity.execute(problem, problem:strategy { mesh = {}, activation_offload_fraction = 1 }) end)
+      :raises 'activation_offload_fraction can be simulated but not executed'
+  end)
+  it('are written for clients and read back', function()
+    local problem = problem_on(on, 'bfloat16')
+    local function found(changes)
+      return problem:strategy(merged({ mesh = { data = 8 }, zero_stage = 1, activation_offload_fraction = 0.25 }, changes))
+    end
+    local again = problem:load(found():save(temporary '.json'))
+    expect(again.activation_offload_fraction):equals(0.25)
+    expect(again.metrics.step_time_s):equals(found().metrics.step_time_s)
+    expect(found():export { format = 'megatron', lossless = true }):matches '%-%-cpu%-offloading%-num%-layers 1\n'
+    for _, changes in ipairs { { recompute = 'full' }, { activation_offload_fraction = 0.3 },
+      { mesh = { data = 4, pipeline = 2 }, micro_batches = 2 } } do
+      expect(function() found(changes):export { format = 'megatron', lossless = true } end)
+        :raises 'it needs a whole number of layers, fewer than all, and no pipeline or recomputation'
+    end
+    local whole = found { activation_offload_fraction = 1, recompute = 'full' }
+    local text = whole:export { format = 'deepspeed', lossless = true }
+    expect(trinity.files.json.decode(text).activation_checkpointing.cpu_checkpointing):equals(true)
+    expect(trinity.job(temporary('.json', text)).offload.checkpoints):equals(1)
+    expect(function() found():export { format = 'deepspeed', lossless = true } end)
+      :raises "it has 1, with recompute = 'full'"
+    expect(function() found():export { format = 'torchtitan', lossless = true } end)
+      :raises 'activation_offload_fraction = 0.25'
+  end)
+end)
+
 describe('a plan with it', function()
   it('is written for clients and read back', function()
     local problem, plan = problem_on(on, 'bfloat16'), { mesh = { data = 8 }, zero_stage = 1,
@@ -101,5 +169,22 @@ describe('a plan with it', function()
     expect(tostring(found)):matches '%% of the optimizer on the host'
     expect(#plan('megatron', 0).plans + #plan('torchtitan').plans):equals(0)
     expect(function() plan('torchtitan', 1) end):raises 'CPU offload only with the weights'
+  end)
+  it('has activations on the host where only they make room', function()
+    local cluster = trinity.cluster('dgx_h100:1', { runtime = 'megatron' })
+    local function plan(fraction, included)
+      return trinity.plan { cluster = cluster, global_batch = 1, runtime = 'megatron', quiet = true, simulations = 8,
+        included = included, space = { recompute = 'none', activation_offload_fraction = fraction },
+        graph = function(micro_batch, layers)
+          return trinity.model('llama-3-8b', { batch_size = micro_batch, layers = layers and math.min(layers, 8) or 8,
+            sequence = 32768, cluster = cluster })
+        end }
+    end
+    expect(#plan(0).plans):equals(0)
+    local found = plan().plans[1]
+    expect(found.activation_offload_fraction > 0):truthy()
+    expect(found.strategy:export { format = 'megatron', lossless = true }):matches '%-%-cpu%-offloading%-num%-layers'
+    expect(tostring(found)):matches '%% of activations on the host'
+    expect(found.lower_bound_s <= found.step_time_s):truthy()
   end)
 end)
