@@ -132,7 +132,7 @@ local function has_hosts(nets, cluster)
 end
 
 -- Two functions of a point: the shares of the optimizer on the host, from the least with which the bound on its memory
--- allows it (with as many activations there as may be); then the least such share of activations.
+-- allows it (with as many activations there as may be); then the least such share of activations, and the most.
 local function offloads_of(nets, capacity_bytes, batch, made)
   local known, first, second = {}, unpack(space.offloads)
   local function legal(point, name)
@@ -156,7 +156,10 @@ local function offloads_of(nets, capacity_bytes, batch, made)
     local list = fitting(point, first)
     point[second] = nil
     return list[1] and list or { made:offloads(first) and 1 or 0 }
-  end, function(point) return fitting(point, second)[1] or 0 end
+  end, function(point)
+    local list = fitting(point, second)
+    return { list[1] or 0, #list > 1 and list[#list] or nil }
+  end
 end
 
 local function make_space(owner, spec, nets, own_used, devices, offloads)

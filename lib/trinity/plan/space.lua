@@ -207,7 +207,7 @@ local defaults = {
   algorithm = function() return { 'automatic' } end,
   rank_order = function() return { 'default' } end, -- moves try others where machines differ
   optimizer_offload_fraction = function(point, about) return about.offload and about.offload(point) or { 0 } end,
-  activation_offload_fraction = function(point, about) return { about.offload and about.kept_offload(point) or 0 } end,
+  activation_offload_fraction = function(point, about) return about.offload and about.kept_offload(point) or { 0 } end,
   order = function(point, about)
     if not about.unequal then return { 'natural' } end
     local list, whole = {}, space.used(point) == about.devices

@@ -127,12 +127,14 @@ describe('activations on the host', function()
         :raises 'it needs a whole number of layers, fewer than all, and no pipeline or recomputation'
     end
     local whole = found { activation_offload_fraction = 1, recompute = 'full' }
-    local text = whole:export { format = 'deepspeed', lossless = true }
-    expect(trinity.files.json.decode(text).activation_checkpointing.cpu_checkpointing):equals(true)
-    expect(trinity.job(temporary('.json', text)).offload.checkpoints):equals(1)
+    local folder = temporary '.deepspeed'
+    whole:export { format = 'deepspeed', lossless = true, folder = folder }
+    local path = folder .. '/deepspeed.json'
+    expect(trinity.files.json.read(path).activation_checkpointing.cpu_checkpointing):equals(true)
+    expect(trinity.job(path).offload.checkpoints):equals(1)
     expect(function() found():export { format = 'deepspeed', lossless = true } end)
       :raises "it has 1, with recompute = 'full'"
-    expect(function() found():export { format = 'torchtitan', lossless = true } end)
+    expect(function() found():export { format = 'accelerate', lossless = true } end)
       :raises 'activation_offload_fraction = 0.25'
   end)
 end)
@@ -174,10 +176,11 @@ describe('a plan with it', function()
     local cluster = trinity.cluster('dgx_h100:1', { runtime = 'megatron' })
     local function plan(fraction, included)
       return trinity.plan { cluster = cluster, global_batch = 1, runtime = 'megatron', quiet = true, simulations = 8,
-        included = included, space = { recompute = 'none', activation_offload_fraction = fraction },
+        included = included, space = { recompute = 'none', optimizer_offload_fraction = 0, activation_offload_fraction = fraction },
         graph = function(micro_batch, layers)
-          return trinity.model('llama-3-8b', { batch_size = micro_batch, layers = layers and math.min(layers, 8) or 8,
-            sequence = 32768, cluster = cluster })
+          return trinity.model('decoder', { batch_size = micro_batch, layers = layers and math.min(layers, 16) or 16,
+            hidden = 2048, heads = 16, feed_forward = 8192, gated = true, vocabulary = 16000, sequence = 65536,
+            optimizer = 'adam', dtype = 'bfloat16', kernels = 'flash', gradient_dtype = 'float32' })
         end }
     end
     expect(#plan(0).plans):equals(0)
