@@ -132,7 +132,7 @@ local function has_hosts(nets, cluster)
 end
 
 -- Two functions of a point: the shares of the optimizer on the host, from the least with which the bound on its memory
--- allows it (with as many activations there as may be); then the least such share of activations, and the most.
+-- allows it (with the most activations there); then the least such share of activations, and the most.
 local function offloads_of(nets, capacity_bytes, batch, made)
   local known, first, second = {}, unpack(space.offloads)
   local function legal(point, name)

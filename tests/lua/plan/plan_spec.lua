@@ -192,7 +192,8 @@ describe('a plan', function()
   it('recomputes the number of layers of a stage that memory requires, and is faster by it', function()
     local function best(bytes, recompute)
       return trinity.plan { graph = gpt, cluster = one_gpu(bytes), global_batch = 32, quiet = true,
-        space = { micro_batch = 8, recompute = recompute, optimizer_offload_fraction = 0 } }.plans[1]
+        space = { micro_batch = 8, recompute = recompute, optimizer_offload_fraction = 0,
+          activation_offload_fraction = 0 } }.plans[1]
     end
     local plain, full = best(1e12, 'none'), best(1e12, 'full')
     local between = (plain.memory_bytes + full.memory_bytes) / 2
@@ -223,7 +224,8 @@ describe('a plan', function()
     expect(table.concat(found.nearest.helps, ' ')):matches '^[^-]*%-%-sequence$' -- nothing was excluded
     found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { zero_stage = 1, recompute = 'none', tensor = 1 } }
     expect(table.concat(found.nearest.helps, '; ')):matches '%-%-recompute full; other values of %-%-tensor; '
-    found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { tensor = 3 } }
+    found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4,
+      space = { tensor = 3, activation_offload_fraction = 0 } }
     expect(found.nearest):equals(nil) -- no split by 3 is possible, so that memory is not what is missing
     expect(table.concat(text.nothing(found), '\n'))
       :matches '^no valid plan: every configuration .*\nrefused: .*which 3 does not divide'

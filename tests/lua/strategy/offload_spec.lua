@@ -172,7 +172,7 @@ describe('a plan with it', function()
     expect(#plan('megatron', 0).plans + #plan('torchtitan').plans):equals(0)
     expect(function() plan('torchtitan', 1) end):raises 'CPU offload only with the weights'
   end)
-  it('has activations on the host where only they make room', function()
+  it('has activations on the host where nothing fits without', function()
     local cluster = trinity.cluster('dgx_h100:1', { runtime = 'megatron' })
     local function plan(fraction, included)
       return trinity.plan { cluster = cluster, global_batch = 1, runtime = 'megatron', quiet = true, simulations = 8,
