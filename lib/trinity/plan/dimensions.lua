@@ -40,8 +40,8 @@ dimensions.list = {
     .. 'differ', rare = true },
   { 'optimizer_offload_fraction', { 0, 1 }, 'share of the optimizer on the host (CPU offload), 0 to 1; searched where '
     .. 'nothing fits without it, and from plans that do not fit or recompute', real = true, rare = true },
-  { 'activation_offload_fraction', { 0, 1 }, "share of the layers' activations on the host, 0 to 1; searched likewise",
-    real = true, rare = true },
+  { 'activation_offload_fraction', { 0, 1 }, "share of the layers' activations on the host, 0 to 1; searched where "
+    .. 'nothing fits without it', real = true, rare = true },
 }
 
 --- Their declarations, for trinity.options.

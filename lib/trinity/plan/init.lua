@@ -131,9 +131,9 @@ local function has_hosts(nets, cluster)
   return true
 end
 
--- Two functions of a point: the shares of the optimizer on the host, from the least with which the bound on its memory
--- allows it (with the most activations there); then the least such share of activations, and the most.
-local function offloads_of(nets, capacity_bytes, batch, made)
+-- Functions of a point for space.offloads: the shares of the optimizer on the host, from the least with which the bound
+-- on its memory allows it; for `both` (with the most activations there) also the least and the largest share of these.
+local function offloads_of(nets, capacity_bytes, batch, made, both)
   local known, first, second = {}, unpack(space.offloads)
   local function legal(point, name)
     return util.filtered(made:fractions(name), function(fraction)
@@ -150,16 +150,16 @@ local function offloads_of(nets, capacity_bytes, batch, made)
       return not ok or bounds.memory_bytes(point, totals) <= capacity_bytes
     end)
   end
-  return function(point)
-    local activations = legal(point, second)
+  return { [first] = function(point)
+    local activations = both and legal(point, second) or { 0 }
     point[second] = activations[#activations]
     local list = fitting(point, first)
     point[second] = nil
     return list[1] and list or { made:offloads(first) and 1 or 0 }
-  end, function(point)
+  end, [second] = both and function(point)
     local list = fitting(point, second)
     return { list[1] or 0, #list > 1 and list[#list] or nil }
-  end
+  end }
 end
 
 local function make_space(owner, spec, nets, own_used, devices, offloads)
@@ -181,8 +181,8 @@ local function make_space(owner, spec, nets, own_used, devices, offloads)
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
     natural_sorted = devices.natural_sorted }, own_used, spec.runtime)
-  if offloads then
-    made.about.offload, made.about.kept_offload = offloads_of(nets, devices.capacity_bytes, spec.global_batch, made)
+  if offloads > 0 then
+    made.about.offload = offloads_of(nets, devices.capacity_bytes, spec.global_batch, made, offloads > 1)
   end
   return made, first
 end
@@ -400,10 +400,11 @@ function plan.run(spec)
     if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
     return search, first
   end
-  local search, first = searched(false)
-  local fits = search.results[1] and search.results[1].metrics.feasible
-  local offloads = search.space:offloads(space.offloads[1]) or search.space:offloads(space.offloads[2])
-  if not fits and not search.stopped and offloads then search = searched(true) end
+  local search, first = searched(0)
+  for i, name in ipairs(space.offloads) do
+    local fits = search.results[1] and search.results[1].metrics.feasible
+    if not fits and not search.stopped and search.space:offloads(name) then search = searched(i) end
+  end
   return result_of(search, nets, given, first)
 end
 

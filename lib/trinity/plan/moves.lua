@@ -66,13 +66,14 @@ end)
 
 moves.register('recompute', by_layer.neighbours)
 
---- More of the optimizer, or of activations, on the host where a plan does not fit, in place of recomputation, or for
---- another mesh; less where it fits.
+--- More of the optimizer on the host where a plan does not fit, in place of recomputation, or for another mesh; less
+--- where it fits. The same of activations where nothing fits without.
 moves.register('offload', function(point, about)
   local list, fits = {}, about.result.metrics.feasible
   for _, name in ipairs(space.offloads) do
     local now = point[name] or 0
-    for _, fraction in ipairs(about.space:offloads(name) and about.space:fractions(name) or {}) do
+    local searched = name == space.offloads[1] or (about.space.about.offload or {})[name]
+    for _, fraction in ipairs(searched and about.space:offloads(name) and about.space:fractions(name) or {}) do
       local less = fits and fraction < now and fraction >= now - 0.25
       if less or not fits and fraction > now then
         list[#list + 1] = space.changed(point, { [name] = fraction })

@@ -206,8 +206,6 @@ local defaults = {
   end,
   algorithm = function() return { 'automatic' } end,
   rank_order = function() return { 'default' } end, -- moves try others where machines differ
-  optimizer_offload_fraction = function(point, about) return about.offload and about.offload(point) or { 0 } end,
-  activation_offload_fraction = function(point, about) return about.offload and about.kept_offload(point) or { 0 } end,
   order = function(point, about)
     if not about.unequal then return { 'natural' } end
     local list, whole = {}, space.used(point) == about.devices
@@ -217,6 +215,13 @@ local defaults = {
     return list
   end,
 }
+
+for _, name in ipairs(space.offloads) do
+  defaults[name] = function(point, about)
+    local shares = about.offload and about.offload[name]
+    return shares and shares(point) or { 0 }
+  end
+end
 
 --- Why the words of a point contradict each other; nil where they do not. Of what the whole point decides.
 local function contradiction(point, about)
