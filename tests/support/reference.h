@@ -194,7 +194,7 @@ class Memory {
         // A Variable's weights and resident gradients are fixed bytes.
         const bool weights = is_variable(problem_.graph().op(task.op));
         const int64_t bytes = weights || stays(task.op, output)
-                                  ? 0 : problem_.output_bytes(task.op, output);
+                                  ? 0 : problem_.copied_bytes(task.op, output);
         const Holding fresh{task.device, slot, slot, bytes};
         Holding& holding = outputs_.emplace(key(number, output), fresh).first->second;
         holding.first = std::min(holding.first, slot);
@@ -232,7 +232,7 @@ class Memory {
     for (const Copy& copy : story_.copies) {
       const Transfer& sent = copy.transfer;
       const size_t slot = slot_at(sent.to, sent.start_ns);
-      Holding holding{sent.to, slot, slot, sent.bytes};
+      Holding holding{sent.to, slot, slot, problem_.copied_bytes(sent.task % problem_.operators(), sent.output)};
       for (const int32_t reader : copy.readers) holding.prolong(read_slot(reader));
       copies_.push_back(holding);
     }
