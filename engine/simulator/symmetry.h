@@ -76,29 +76,24 @@ class SymmetryPricer {
   int32_t simulated_devices(const Strategy& strategy);
 
  private:
-  struct Made;
   struct Bound;
   struct Structure;
   struct Lowered;
 
-  std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
+  std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of);
   /// The cached structure; a new one is built in the form that the strategy's mesh will run.
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   std::shared_ptr<const SymmetrySearch> find(const ReplicaLanes& lanes, const Mesh& mesh);
 
   std::shared_ptr<Bound> bound(const Strategy& strategy);
-  // These need the structure's lock:
-  std::shared_ptr<Bound> bound(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
-  std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
-
   std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
   void run(Bound& bound, const Parallelism& given, Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                          Timeline* timeline, int64_t limit_ns);
 
   static constexpr int64_t kMostOperators = 250'000;
-  static constexpr size_t kMostBound = 64;
+  static constexpr int64_t kMostBound = 64;
   static constexpr int64_t kMostFound = 64;
 
   struct FoundKey {

@@ -13,8 +13,6 @@
 namespace trinity {
 namespace {
 
-constexpr int32_t kJoins = -1;  // a group that add_joined() finds
-
 /// Ascending, each once.
 std::vector<int32_t> devices_of(const LoweredGraph& replica, const Collective& collective) {
   std::vector<int32_t> devices;
@@ -24,22 +22,26 @@ std::vector<int32_t> devices_of(const LoweredGraph& replica, const Collective& c
   return devices;
 }
 
-/// Devices of which one sends to the other, in order of the first operator that reads.
+/// Devices of which one sends to the other, in order of the first operator that reads. A device that is not made sends as
+/// the one of its class.
 std::vector<std::pair<int32_t, int32_t>> find_sends(const LoweredGraph& replica) {
+  const auto width = static_cast<int32_t>(replica.lanes.size());
   std::vector<std::pair<int32_t, int32_t>> sends;
   std::unordered_set<uint64_t> seen;
   for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
     for (const int32_t input : replica.graph.op(o).inputs) {
       const int32_t from = replica.device_of(replica.graph.tensor(input).producer);
-      const int32_t to = replica.device_of(o);
-      if (from != to && seen.insert(uint64_t{at(from)} << 32 | at(to)).second) sends.emplace_back(from, to);
+      const int32_t to = replica.device_of(o), kind = to % width;
+      if (from == to || !seen.insert(uint64_t{at(from)} << 32 | at(to)).second) continue;
+      for (int32_t lane = 0; lane < width; ++lane)
+        if (replica.lanes[at(lane)] == kind) sends.emplace_back(from - kind + lane, to - kind + lane);
     }
   return sends;
 }
 
 }  // namespace
 
-ReplicaLanes::ReplicaLanes(const LoweredGraph& replica, bool whole) {
+ReplicaLanes::ReplicaLanes(const LoweredGraph& replica, bool whole) : kinds_(replica.lanes) {
   find_lanes(replica, whole);
   find_groups(replica);
   if (replica.joined.empty()) return;
@@ -49,14 +51,14 @@ ReplicaLanes::ReplicaLanes(const LoweredGraph& replica, bool whole) {
 
 /// A collective that is made represents the collectives of its class.
 void ReplicaLanes::find_groups(const LoweredGraph& replica) {
+  over_.fill(std::vector<int32_t>(lane_of_.size(), -1));
   for (const auto& collective : replica.graph.collectives()) {
     exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
-    if (!replica.joined.empty() && replica.joined[group_of_.size()])
-      group_of_.push_back(kJoins);
-    else if (collective.axes >= 0)
-      group_of_.push_back(add_over(replica.device_of(collective.members[0]), collective.axes));
-    else
-      group_of_.push_back(add_alike(devices_of(replica, collective), replica.lanes));
+    const bool joins = !replica.joined.empty() && replica.joined[axes_.size()];
+    axes_.push_back(joins ? kJoined : collective.axes);
+    group_of_.push_back(joins                  ? -1
+                        : collective.axes >= 0 ? add_over(replica.device_of(collective.members[0]), collective.axes)
+                                               : add_alike(devices_of(replica, collective)));
   }
 }
 
@@ -74,28 +76,27 @@ int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
   return found->second;
 }
 
-/// All groups over axes in a device's slot of its stage, and the group of the device.
+/// The group over axes of a device. All groups of its slot are added with the first one.
 int32_t ReplicaLanes::add_over(int32_t device, int32_t axes) {
+  auto& over = over_[at(axes)];
   const int32_t slot = device / place_ * place_;
-  const auto first = [&](int32_t offset) { return first_over(axes, parts_, offset); };  // of its group
-  int32_t own = -1;
-  for (int32_t lead = 0; lead < place_; ++lead) {
-    if (first(lead) != lead) continue;
+  const bool known = over[at(device)] >= 0;
+  for (int32_t lead = 0; lead < place_ && !known; ++lead) {
+    if (first_over(axes, parts_, lead) != lead) continue;
     std::vector<int32_t> devices;
     for (int32_t offset = lead; offset < place_; ++offset)
-      if (first(offset) == lead) devices.push_back(slot + offset);
-    const int32_t number = add_group(std::move(devices));
-    if (first(device - slot) == lead) own = number;
+      if (first_over(axes, parts_, offset) == lead) devices.push_back(slot + offset);
+    const int32_t number = add_group(devices);
+    for (const int32_t one : devices) over[at(one)] = number;
   }
-  return own;
+  return over[at(device)];
 }
 
 /// A group of a pipeline group's collectives and the corresponding groups of its class.
-int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
-                                const std::vector<int32_t>& kinds) {
-  const int32_t own = group[0] % width_, kind = kinds[at(own)];
+int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group) {
+  const int32_t own = group[0] % width_, kind = kinds_[at(own)];
   for (int32_t offset = kind; offset < width_; ++offset) {
-    if (kinds[at(offset)] != kind) continue;
+    if (kinds_[at(offset)] != kind) continue;
     auto devices = group;
     for (int32_t& device : devices) device += offset - own;
     add_group(std::move(devices));
@@ -104,10 +105,14 @@ int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
 }
 
 int32_t ReplicaLanes::group_of(int32_t collective, int32_t device) const {
-  const int32_t group = group_of_[collective];
-  if (group >= first_joined()) return joined_of(device);
-  const auto &own = lanes_[lane_of_[device]].groups, &made = lanes_[lanes_[lane_of_[device]].kind].groups;
-  return own[at(std::find(made.begin(), made.end(), group) - made.begin())];
+  const int32_t axes = axes_[at(collective)];
+  if (axes == kJoined) return joined_of(device);
+  if (axes >= 0) return over_[at(axes)][at(device)];
+  const int32_t group = group_of_[at(collective)], lane = device % width_, kind = kinds_[at(lane)];
+  if (lane == kind) return group;
+  auto devices = groups_[at(group)];
+  for (int32_t& one : devices) one += lane - kind;
+  return known_.at(devices);
 }
 
 std::vector<int32_t> ReplicaLanes::outline() const {
@@ -139,10 +144,6 @@ void ReplicaLanes::find_lanes(const LoweredGraph& replica, bool whole) {
   for (const auto& [from, to] : sends) join_sets(root, from, to);
   lane_of_.assign(root.size(), -1);
   for (size_t d = 0; d < root.size(); ++d) {
-    const auto offset = static_cast<int32_t>(d) % width_;
-    const int32_t kind = replica.lanes[at(offset)];
-    if (kind != offset)  // as the device of its stage that is made
-      root[d] = find_root(root, static_cast<int32_t>(d) - offset + kind) - kind + offset;
     auto& lane = lane_of_[find_root(root, static_cast<int32_t>(d))];
     if (lane < 0) {
       lane = static_cast<int32_t>(lanes_.size());
@@ -154,11 +155,8 @@ void ReplicaLanes::find_lanes(const LoweredGraph& replica, bool whole) {
   }
   for (const auto& send : sends) lanes_[lane_of_[send.second]].sends.push_back(send);
   for (auto& lane : lanes_) {
-    const int32_t offset = lane.devices[0] % width_, kind = replica.lanes[at(offset)];
-    lane.kind = lane_of_[lane.devices[0] - offset + kind];
-    if (offset == kind) continue;
-    for (const auto& [from, to] : lanes_[lane.kind].sends)
-      lane.sends.emplace_back(from - kind + offset, to - kind + offset);
+    const int32_t offset = lane.devices[0] % width_;
+    lane.kind = lane_of_[lane.devices[0] - offset + kinds_[at(offset)]];
   }
 }
 
@@ -176,9 +174,6 @@ void ReplicaLanes::add_joined(const LoweredGraph& replica) {
         if (groups.empty() || groups.back() != number) groups.push_back(number);
       }
     }
-  for (size_t c = 0; c < group_of_.size(); ++c)
-    if (group_of_[c] == kJoins)
-      group_of_[c] = joined_of(replica.device_of(replica.graph.collectives()[c].members[0]));
 }
 
 /// Exchanges of tokens, and what is gathered or reduced over replicas alone (Replication::is_reduced()).

@@ -24,7 +24,7 @@ class ReplicaLanes {
     std::vector<int32_t> groups;
   };
 
-  /// `whole`: all devices are one pipeline group; not if one group per class is made.
+  /// `whole`: all devices are one pipeline group.
   ReplicaLanes(const LoweredGraph& replica, bool whole);
 
   const std::vector<Lane>& lanes() const { return lanes_; }
@@ -51,20 +51,25 @@ class ReplicaLanes {
   std::vector<int32_t> outline() const;
 
  private:
+  static constexpr int32_t kJoined = -2;  // axes of collectives that join the copies in all replicas
+
   void find_lanes(const LoweredGraph& replica, bool whole);
   void find_groups(const LoweredGraph& replica);
   void add_joined(const LoweredGraph& replica);
   void find_joined_copies(const LoweredGraph& replica);
   int32_t add_group(std::vector<int32_t> devices);
   int32_t add_over(int32_t device, int32_t axes);
-  int32_t add_alike(const std::vector<int32_t>& group, const std::vector<int32_t>& kinds);
+  int32_t add_alike(const std::vector<int32_t>& group);
   void note(int32_t device, int32_t group);
 
   std::vector<Lane> lanes_;
   std::vector<int32_t> lane_of_, place_of_;           // per device
   std::vector<std::vector<int32_t>> groups_;
   std::map<std::vector<int32_t>, int32_t> known_;     // their numbers
+  std::array<std::vector<int32_t>, 4> over_;          // [axes][device]: its group over them; -1: not added
+  std::vector<int32_t> axes_;                         // per collective; -1: none, kJoined
   std::vector<int32_t> group_of_;                     // per collective
+  std::vector<int32_t> kinds_;                        // LoweredGraph::lanes
   int32_t width_ = 1;
   int32_t place_ = 1;          // devices that share an operator: `context` x `tensor`
   int32_t parts_ = 1;          // `tensor`

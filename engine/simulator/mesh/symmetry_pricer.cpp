@@ -5,7 +5,6 @@
 #include <functional>
 #include <list>
 #include <numeric>
-#include <optional>
 
 #include "base/index.h"
 #include "graph/nameless.h"
@@ -17,13 +16,6 @@
 namespace trinity {
 
 namespace {
-
-/// The graph of some pipeline groups in some replicas.
-struct Copies {
-  std::vector<int32_t> number;    // Symmetry::number
-  std::vector<int32_t> replicas;  // if experts are sharded; else the first ones
-  LoweredGraph copies;
-};
 
 /// True if the devices of every stage that are simulated are the first ones of their classes (LoweredGraph::lanes).
 bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
@@ -51,7 +43,7 @@ LoweredGraph simulated_alone(LoweredGraph copies, const Symmetry& symmetry, int3
     keep.push_back(symmetry.number[at(device) * at(count) + at(copy)] >= 0);
   }
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return copies;
-  return kept(copies, keep);
+  return kept(std::move(copies), keep);
 }
 
 }  // namespace
@@ -61,48 +53,32 @@ LoweredGraph simulated_alone(LoweredGraph copies, const Symmetry& symmetry, int3
 struct SymmetryPricer::Lowered {
   const Graph* graph = nullptr;  // lives as long as an evaluator with this entry
   Strategy of;
-  bool all_lanes = false;  // all pipeline groups, even if one per class would do
   LoweredGraph replica;  // or one pipeline group per class, if that may suffice
-  std::mutex mutex;        // guards the members below
-  std::optional<ReplicaLanes> lanes, whole;  // made on first use
-  std::vector<std::shared_ptr<const Copies>> copies;
+  Latest<bool, const ReplicaLanes> lanes{2};  // by whether all devices are one group
+  /// The graphs of some pipeline groups in some replicas, by Symmetry::number and, if experts are sharded, the replicas.
+  Latest<std::pair<std::vector<int32_t>, std::vector<int32_t>>, const LoweredGraph> copies{kMostBound};
 
-  const ReplicaLanes& lanes_of(bool all_one) {
-    const std::lock_guard lock(mutex);
-    auto& found = all_one ? whole : lanes;
-    if (!found) found.emplace(replica, all_one);
-    return *found;
+  std::shared_ptr<const ReplicaLanes> lanes_of(bool all_one) {
+    return lanes.find(all_one, [&] { return std::make_shared<const ReplicaLanes>(replica, all_one); });
   }
-  std::shared_ptr<const Copies> copies_of(const Symmetry& symmetry) {
-    const std::lock_guard lock(mutex);
+  std::shared_ptr<const LoweredGraph> copies_of(const Symmetry& symmetry) {
     auto replicas = symmetry.replicas;
     if (replica.ranks.empty()) std::iota(replicas.begin(), replicas.end(), 0);
-    for (const auto& made : copies)
-      if (made->replicas == replicas && made->number == symmetry.number) return made;
-    auto made = std::make_shared<Copies>();
-    made->number = symmetry.number;
-    made->replicas = std::move(replicas);
-    const Nameless nameless;
-    const auto count = static_cast<int32_t>(made->replicas.size());
-    made->copies = made_alone(symmetry, replica.lanes)
-                       ? copy_replica(replica, count, made->replicas)
-                       : copy_replica(repeated(replica, symmetry.devices), count, made->replicas);
-    made->copies = simulated_alone(std::move(made->copies), symmetry, replica.of.mesh.width());
-    copies.push_back(made);
-    return made;
+    return copies.find({symmetry.number, replicas}, [&] {
+      const Nameless nameless;
+      const auto count = static_cast<int32_t>(replicas.size());
+      auto made = made_alone(symmetry, replica.lanes)
+                      ? copy_replica(replica, count, replicas)
+                      : copy_replica(repeated(replica, symmetry.devices), count, replicas);
+      return std::make_shared<const LoweredGraph>(
+          simulated_alone(std::move(made), symmetry, replica.of.mesh.width()));
+    });
   }
 };
 
-/// Copies bound to the cluster, with idle simulators.
-struct SymmetryPricer::Made {
-  std::shared_ptr<const Copies> of;
-  std::shared_ptr<const Problem> problem;
-};
-
-/// Order and devices of a mesh for a structure. Without a graph: the full mesh is simulated.
+/// Copies bound to the cluster, and the devices of a mesh. Without a problem: the full mesh is simulated.
 struct SymmetryPricer::Bound {
-  Mesh mesh;
-  std::shared_ptr<Made> made;
+  std::shared_ptr<const Problem> problem;
   Quotient quotient;
   std::vector<int32_t> placement, stage;
   std::vector<int32_t> turn;  // of turns_inside()
@@ -116,15 +92,10 @@ struct SymmetryPricer::Bound {
 };
 
 struct SymmetryPricer::Structure {
-  Strategy of;
-  Parallelism given;
-  std::atomic<int64_t> operators = 0;  // total held
-  std::mutex mutex;  // guards the members below
   std::shared_ptr<Lowered> lowered;
-  std::vector<std::shared_ptr<Made>> made;
-  std::list<std::shared_ptr<Bound>> bound;  // latest first
-
-  void count() { operators = lowered->replica.graph.operator_count(); }
+  std::atomic<int64_t> operators = 0;  // of its largest graph
+  Latest<std::shared_ptr<const LoweredGraph>, const Problem> problems{kMostBound};  // by their graph
+  Latest<Mesh, Bound> bound{kMostBound};
 };
 
 namespace {
@@ -179,9 +150,7 @@ SymmetryPricer::SymmetryPricer(std::shared_ptr<const Problem> problem)
       structures_(kMostOperators, [](const Structure& kept) -> int64_t { return kept.operators; }) {}
 SymmetryPricer::~SymmetryPricer() = default;
 
-std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given,
-                                                                 const Strategy& of,
-                                                                 bool whole) {
+std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given, const Strategy& of) {
   static std::mutex mutex;
   static std::list<std::weak_ptr<Lowered>> known;  // entries in use
   const Graph* graph = &problem_->graph();
@@ -189,15 +158,12 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
     const std::lock_guard lock(mutex);
     known.remove_if([](const auto& one) { return one.expired(); });
     for (const auto& one : known)
-      if (auto found = one.lock();
-          found && found->graph == graph && found->all_lanes == whole && found->of == of)
-        return found;
+      if (auto found = one.lock(); found && found->graph == graph && found->of == of) return found;
   }
   auto made = std::make_shared<Lowered>();
   made->graph = graph;
   made->of = of;
-  made->all_lanes = whole;
-  auto lane = whole ? std::nullopt : lower_lane(given, *graph, problem_->cluster(), parts_);
+  auto lane = lower_lane(given, *graph, problem_->cluster(), parts_);
   const Nameless nameless;
   made->replica = lane ? std::move(*lane) : lower_replica(given, *graph, problem_->cluster());
   const std::lock_guard lock(mutex);
@@ -210,45 +176,27 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
   const auto of = structure_of(strategy);
   return structures_.find(of, [&] {
     auto made = std::make_shared<Structure>();
-    made->of = of;
-    made->given = *strategy.parallelism;
-    made->given.inside = of.parallelism->inside;
-    if (!made->given.tasks.empty()) {  // a strategy's own order, not used for lowering
-      made->given.schedule = of.parallelism->schedule;
-      made->given.micro_batches = 2 * made->given.mesh.pipeline;
-      made->given.tasks.clear();
+    auto given = *strategy.parallelism;
+    given.inside = of.parallelism->inside;
+    if (!given.tasks.empty()) {  // a strategy's own order, not used for lowering
+      given.schedule = of.parallelism->schedule;
+      given.micro_batches = 2 * given.mesh.pipeline;
+      given.tasks.clear();
     }
-    made->lowered = lowered(made->given, of, false);
-    made->count();
+    made->lowered = lowered(given, of);
+    made->operators = made->lowered->replica.graph.operator_count();
     return made;
   });
 }
 
-std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(Structure& of, const Mesh& mesh) {
-  const auto found = std::find_if(of.bound.begin(), of.bound.end(),
-                                  [&](const auto& kept) { return kept->mesh == mesh; });
-  if (found != of.bound.end()) {
-    of.bound.splice(of.bound.begin(), of.bound, found);
-    return of.bound.front();
-  }
-  of.bound.push_front(bind(of, mesh));
-  if (of.bound.size() > kMostBound) of.bound.pop_back();
-  of.count();
-  return of.bound.front();
-}
-
-std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure,
-                                                            const Mesh& mesh) {
+std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure, const Mesh& mesh) {
   auto result = std::make_shared<Bound>();
-  result->mesh = mesh;
-  auto found = find(structure.lowered->lanes_of(false), mesh);
-  if (!structure.lowered->all_lanes && found->share) {
-    structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
-    structure.made.clear();  // their collective numbers are outdated
-    found = find(structure.lowered->lanes_of(false), mesh);
+  auto lanes = structure.lowered->lanes_of(false);
+  auto found = find(*lanes, mesh);
+  if (found->share) {
+    lanes = structure.lowered->lanes_of(true);
+    found = find(*lanes, mesh);
   }
-  const ReplicaLanes* lanes = &structure.lowered->lanes_of(found->share);
-  if (found->share) found = find(*lanes, mesh);
   const auto& symmetry = found->symmetry;
   if (!symmetry) return result;
   const auto& replica = structure.lowered->replica;
@@ -256,14 +204,15 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   if (sums_aside(structure.lowered->replica.of) &&
       (symmetry->replicas.size() > 1 || !made_alone(*symmetry, std::vector<int32_t>(at(mesh.width()), 0))))
     return result;
-  result->made = make(structure, *symmetry);
-  result->placement =
-      bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
-  result->stage = result->made->of->copies.each(&OperatorRole::stage);
-  if (result->placement.empty())
-    result->made.reset();
-  else
-    result->turn = turns_inside(*result->made->problem, result->placement, result->stage, result->quotient.devices);
+  const auto copies = structure.lowered->copies_of(*symmetry);
+  result->placement = bind_symmetry(*copies, mesh, *symmetry, result->quotient, *lanes);
+  if (result->placement.empty()) return result;
+  result->problem = structure.problems.find(copies, [&] {  // it keeps the copies
+    return std::make_shared<const Problem>(std::shared_ptr<const Graph>(copies, &copies->graph), *problem_);
+  });
+  structure.operators = std::max<int64_t>(structure.operators, result->problem->operators());
+  result->stage = copies->each(&OperatorRole::stage);
+  result->turn = turns_inside(*result->problem, result->placement, result->stage, result->quotient.devices);
   return result;
 }
 
@@ -280,20 +229,6 @@ std::shared_ptr<const SymmetrySearch> SymmetryPricer::find(const ReplicaLanes& l
   });
 }
 
-std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
-                                                           const Symmetry& symmetry) const {
-  const auto copies = structure.lowered->copies_of(symmetry);
-  for (const auto& made : structure.made)
-    if (made->of == copies) return made;
-  auto made = std::make_shared<Made>();
-  made->of = copies;
-  // The problem lives no longer than its owner, which it must not keep alive.
-  const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.graph);
-  made->problem = std::make_shared<const Problem>(graph, *problem_);
-  structure.made.push_back(made);
-  return made;
-}
-
 std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Parallelism& given) {
   const auto schedule = schedule_of(given);
   const std::lock_guard lock(bound.mutex);
@@ -305,7 +240,7 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
     bound.order.reset();
     bound.schedule = schedule;
     bound.tasks = given.tasks;
-    bound.pieces = pipeline_pieces(bound.made->problem->graph(), bound.placement, bound.devices(), bound.stage,
+    bound.pieces = pipeline_pieces(bound.problem->graph(), bound.placement, bound.devices(), bound.stage,
                                    schedule, bound.turn, bound.tasks);
   }
   bound.order = std::make_shared<const OrderPieces>(bound.pieces(given.micro_batches));
@@ -317,7 +252,7 @@ void SymmetryPricer::run(Bound& bound, const Parallelism& given, Metrics& metric
   const bool decided = engines_.with(
       [this] { return std::make_unique<OrderEngine>(problem_->cluster()); },
       [&](OrderEngine& engine) {
-        return engine.run(*bound.made->problem, bound.placement, *pieces, &bound.quotient, limit_ns, metrics);
+        return engine.run(*bound.problem, bound.placement, *pieces, &bound.quotient, limit_ns, metrics);
       });
   if (!decided) run_events(bound, given, metrics, nullptr, limit_ns);
 }
@@ -325,7 +260,7 @@ void SymmetryPricer::run(Bound& bound, const Parallelism& given, Metrics& metric
 /// Runs the event loop where OrderEngine has returned false.
 void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                                 Timeline* timeline, int64_t limit_ns) {
-  const auto& problem = *bound.made->problem;
+  const auto& problem = *bound.problem;
   const auto schedule = pipeline_schedule(problem.graph(), bound.placement, bound.devices(), bound.stage,
                                           given.micro_batches, schedule_of(given), bound.turn, given.tasks);
   Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, timeline,
@@ -334,20 +269,20 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
 
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& strategy) {
   const auto of = structure(strategy);
-  const std::lock_guard lock(of->mutex);
-  return bound(*of, strategy.parallelism->mesh);
+  const auto& mesh = strategy.parallelism->mesh;
+  return of->bound.find(mesh, [&] { return bind(*of, mesh); });
 }
 
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
   const auto found = bound(strategy);
-  if (found->made) run(*found, *strategy.parallelism, metrics, limit_ns);
-  return found->made != nullptr;
+  if (found->problem) run(*found, *strategy.parallelism, metrics, limit_ns);
+  return found->problem != nullptr;
 }
 
 bool SymmetryPricer::own(const Strategy& strategy, std::vector<OwnedBytes>& owners) {
   const auto& given = *strategy.parallelism;
   const auto found = bound(strategy);
-  if (!found->made) return false;
+  if (!found->problem) return false;
   Metrics metrics;
   Timeline timeline;
   timeline.wants_owners = true;
@@ -363,7 +298,6 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const auto& mesh = strategy.parallelism->mesh;
   const int32_t width = mesh.width();
   const auto of = structure(strategy);
-  const std::lock_guard lock(of->mutex);
   auto devices = of->lowered->replica.home;
   const auto& ranks = of->lowered->replica.home_rank;
   for (size_t op = 0; op < devices.size(); ++op)
@@ -373,7 +307,7 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
 
 int32_t SymmetryPricer::simulated_devices(const Strategy& strategy) {
   const auto found = bound(strategy);
-  return found->made ? found->devices() : -1;
+  return found->problem ? found->devices() : -1;
 }
 
 }  // namespace trinity
