@@ -17,6 +17,10 @@ void check_pipeline(const Parallelism& given);
 /// the last stage have operators outside of layers.
 void check_stages(const Parallelism& given);
 
+/// The number of layers of every virtual stage of a network with this many. Throws ArgumentError where they do not divide
+/// over the stages, or `stages` has other numbers.
+std::vector<int32_t> layers_per_stage(const Parallelism& given, int32_t layers);
+
 /// The effective schedule: with one virtual stage per device nothing is interleaved, and on one
 /// device no schedule splits the backward pass.
 PipelineSchedule schedule_of(const Parallelism& given);

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <list>
-#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -132,14 +131,8 @@ struct MeshBounder::Profile {
       refused = error.what();
     }
   }
-  struct On {
-    int32_t type = 0;
-    double speed = 1;
-    std::vector<CollectiveGroup> groups;
-    std::shared_ptr<const Units> units;
-  };
-  std::mutex mutex;  // guards `on`
-  std::list<On> on;
+  using On = std::tuple<int32_t, double, std::vector<CollectiveGroup>>;  // type, speed, groups of collectives
+  Latest<On, const Units> units{256};
 };
 
 /// Working memory of one thread.
@@ -167,7 +160,7 @@ class MeshBounder::Bounding {
   Bounding(const Problem& problem, Profile& profile, const Parallelism& given, int32_t layers,
            Scratch& scratch)
       : problem_(problem), given_(given), schedule_(schedule_of(given)), p_(given.mesh.pipeline),
-        v_(p_ > 1 ? given.virtual_stages : 1), m_(given.micro_batches),
+        v_(given.virtual_stages), m_(given.micro_batches),
         framework_bytes_(problem.framework_bytes()), keeps_(problem.keeps_gradients()) {
     std::vector<std::shared_ptr<const Units>> units;
     for (int32_t stage = 0; stage < p_; ++stage) {
@@ -238,18 +231,7 @@ class MeshBounder::Bounding {
   int32_t stage_of(int32_t chunk) const { return device_of_chunk(schedule_, p_, chunk); }
 
   void share_out(const std::vector<std::shared_ptr<const Units>>& units) {
-    const auto layers = static_cast<int64_t>(units[0]->size()) - 2;
-    auto per_chunk = given_.stages;
-    if (per_chunk.empty() && chunks() == 1) per_chunk = {static_cast<int32_t>(layers)};
-    if (per_chunk.empty()) {
-      if (layers % chunks() != 0)
-        throw ArgumentError("mesh: {} layers do not divide over {} stages", layers, chunks());
-      per_chunk.assign(at(chunks()), static_cast<int32_t>(layers / chunks()));
-    }
-    const int64_t sum = std::accumulate(per_chunk.begin(), per_chunk.end(), int64_t{0});
-    if (static_cast<int32_t>(per_chunk.size()) != chunks() || sum != layers)
-      throw ArgumentError("stages: expected {} numbers with the sum {}, got {} with {}", chunks(), layers,
-                          per_chunk.size(), sum);
+    const auto per_chunk = layers_per_stage(given_, static_cast<int32_t>(units[0]->size()) - 2);
     size_t first = 0;
     for (int32_t c = 0; c < chunks(); ++c) {
       size_t end = first + at(per_chunk[c]);
@@ -484,8 +466,7 @@ MeshBounder::MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& poo
 MeshBounder::~MeshBounder() = default;
 
 MeshBounder::OrderKey MeshBounder::order_key(const Parallelism& given) {
-  const int32_t p = given.mesh.pipeline;
-  return {schedule_of(given), p, p > 1 ? given.virtual_stages : 1, given.micro_batches};
+  return {schedule_of(given), given.mesh.pipeline, given.virtual_stages, given.micro_batches};
 }
 
 MeshBounder::Scratch& MeshBounder::scratch_of(int thread) {
@@ -521,14 +502,9 @@ std::shared_ptr<const Units> MeshBounder::units_at(const Problem& problem, Profi
     devices.push_back(mesh.device(stage, 0, part));
   for (int32_t rank = 0; rank < mesh.expert; ++rank) ranks.push_back(mesh.device(stage, rank, 0));
   const auto& device = problem.cluster().device(devices[0]);
-  auto groups = profile.profiler->groups_of(devices, ranks, all_groups);
-  const std::lock_guard lock(profile.mutex);
-  for (const auto& kept : profile.on)
-    if (kept.type == device.type && kept.speed == device.speed && kept.groups == groups)
-      return kept.units;
-  auto units = std::make_shared<const Units>(profile.profiler->run(device, groups));
-  profile.on.push_back({device.type, device.speed, std::move(groups), units});
-  return units;
+  const Profile::On on{device.type, device.speed, profile.profiler->groups_of(devices, ranks, all_groups)};
+  return profile.units.find(
+      on, [&] { return std::make_shared<const Units>(profile.profiler->run(device, std::get<2>(on))); });
 }
 
 std::vector<UnitProfile> MeshBounder::units(const Parallelism& given, int32_t stage,

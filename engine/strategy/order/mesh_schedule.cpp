@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -83,6 +84,24 @@ void check_stages(const Parallelism& given) {
     if (stages[s] < (s > 0 && s + 1 < stages.size() ? 1 : 0))
       throw ArgumentError("stages: stage {} of {} has {} layers; expected at least 1 between the first stage and the "
                           "last one", s + 1, stages.size(), stages[s]);
+}
+
+std::vector<int32_t> layers_per_stage(const Parallelism& given, int32_t layers) {
+  const int32_t stages = given.mesh.pipeline * given.virtual_stages;
+  auto per_stage = given.stages;
+  if (stages == 1 && per_stage.empty()) per_stage = {layers};
+  if (per_stage.empty()) {
+    if (layers % stages != 0)
+      throw ArgumentError("mesh: {} layers do not divide over {} stages (pipeline {} x virtual_stages {}); 'stages' "
+                          "gives the layers of each", layers, stages, given.mesh.pipeline, given.virtual_stages);
+    per_stage.assign(at(stages), layers / stages);
+  }
+  const int64_t sum = std::accumulate(per_stage.begin(), per_stage.end(), int64_t{0});
+  if (per_stage.size() != at(stages) || sum != layers)
+    throw ArgumentError("stages: expected {} numbers of layers (pipeline {} x virtual_stages {}) with the sum {}, "
+                        "got {} with the sum {}", stages, given.mesh.pipeline, given.virtual_stages, layers,
+                        per_stage.size(), sum);
+  return per_stage;
 }
 
 PipelineSchedule schedule_of(const Parallelism& given) {
