@@ -1,6 +1,7 @@
 #include "strategy/recompute_modules.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -9,11 +10,9 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kWholeWords[] = {"none", "selective", "full"};
-constexpr const char* kModules[] = {"core_attn", "layernorm", "mla_up_proj",   "mlp",
-                                    "moe",       "moe_act",   "shared_experts"};
 constexpr const char* kRecomputeWords[] = {"none",        "selective", "full", "core_attn", "layernorm",
                                            "mla_up_proj", "mlp",       "moe",  "moe_act",   "shared_experts"};
+constexpr auto kWholeWords = std::span(kRecomputeWords).first(3), kModules = std::span(kRecomputeWords).subspan(3);
 
 bool holds_any(std::string_view text, std::initializer_list<std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
@@ -50,20 +49,19 @@ bool has_operator(RecomputeModule module, std::string_view name) {
 
 void parse_recompute(std::string_view text, Parallelism& given) {
   given.recompute_modules = 0;
-  const auto whole = std::find(std::begin(kWholeWords), std::end(kWholeWords), text);
-  if (whole != std::end(kWholeWords)) {
-    given.recompute = static_cast<Recompute>(whole - std::begin(kWholeWords));
+  const auto whole = std::find(kWholeWords.begin(), kWholeWords.end(), text);
+  if (whole != kWholeWords.end()) {
+    given.recompute = static_cast<Recompute>(whole - kWholeWords.begin());
     return;
   }
   given.recompute = Recompute::modules;
-  constexpr size_t kFirstModule = std::size(kWholeWords);
   for (size_t from = 0; from <= text.size();) {
     const auto end = std::min(text.find('+', from), text.size());
     const auto word = text.substr(from, end - from);
     const auto found = parse_word("recompute", word, kRecomputeWords);
-    if (found < kFirstModule)
+    if (found < kWholeWords.size())
       throw ArgumentError("recompute: '{}' cannot be combined with other modules, got '{}'", word, text);
-    given.recompute_modules |= static_cast<uint8_t>(1U << (found - kFirstModule));
+    given.recompute_modules |= static_cast<uint8_t>(1U << (found - kWholeWords.size()));
     from = end + 1;
   }
 }
