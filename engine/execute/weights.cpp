@@ -12,7 +12,7 @@ namespace trinity {
 namespace {
 
 /// The block of a full tensor that begins at `begin`, which may reach beyond its end
-/// (SplitOptions::padded); all of it if `begin` is empty.
+/// (SplitOptions::tensor); all of it if `begin` is empty.
 at::Tensor block_of(at::Tensor whole, const std::vector<int64_t>& begin, at::IntArrayRef shape) {
   for (size_t d = 0; d < begin.size(); ++d) {
     const auto axis = static_cast<int64_t>(d);

@@ -98,19 +98,21 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
   return result;
 }
 
-LoweredGraph kept(const LoweredGraph& whole, const std::vector<bool>& operators) {
+LoweredGraph kept(LoweredGraph whole, const std::vector<bool>& operators) {
   auto part = subgraph(whole.graph, operators);
-  LoweredGraph result{{std::move(part.graph), {}}, whole};
-  const auto take = [](auto& list, const auto& all, const std::vector<int32_t>& numbers) {
+  const auto keep = [](auto& list, const std::vector<int32_t>& numbers) {
+    const auto all = std::move(list);
+    list.clear();
     for (const int32_t number : numbers)
       if (!all.empty()) list.push_back(all[at(number)]);
   };
-  take(result.roles, whole.roles, part.origin);
-  take(result.turn, whole.turn, part.origin);
-  take(result.collective, whole.collective, part.collective);
-  take(result.joined, whole.joined, part.collective);
-  take(result.among, whole.among, part.collective);
-  return result;
+  keep(whole.roles, part.origin);
+  keep(whole.turn, part.origin);
+  keep(whole.collective, part.collective);
+  keep(whole.joined, part.collective);
+  keep(whole.among, part.collective);
+  whole.graph = std::move(part.graph);
+  return whole;
 }
 
 namespace {
@@ -134,7 +136,8 @@ class LaneRepeats {
   }
 
   LoweredGraph run() {
-    static_cast<LoweredMesh&>(result_) = replica_;
+    result_ = {.home = replica_.home, .of = replica_.of, .home_rank = replica_.home_rank, .layers = replica_.layers,
+               .pipeline = replica_.pipeline, .ranks = replica_.ranks};
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       for (const int32_t copy : copies_of(op)) add(op, copy);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -21,44 +20,11 @@ struct Range {
   auto operator<=>(const Range&) const = default;
 };
 
-/// A range per axis of a tensor; no axes if the shape is not known. Few axes need no allocation:
-/// splits make hundreds of thousands of blocks. A plain value, not thread-safe.
-class Block {
- public:
-  size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  void clear() { size_ = 0; }
-  void push_back(const Range& range) {
-    if (size_ < few_.size())
-      few_[size_] = range;
-    else
-      spill(range);
-    ++size_;
-  }
-  Range& operator[](size_t i) { return begin()[i]; }
-  const Range& operator[](size_t i) const { return begin()[i]; }
-  Range* begin() { return size_ <= few_.size() ? few_.data() : many_.data(); }
-  Range* end() { return begin() + size_; }
-  const Range* begin() const { return size_ <= few_.size() ? few_.data() : many_.data(); }
-  const Range* end() const { return begin() + size_; }
-
-  bool operator==(const Block& other) const {
-    return std::equal(begin(), end(), other.begin(), other.end());
-  }
-  auto operator<=>(const Block& other) const {
-    return std::lexicographical_compare_three_way(begin(), end(), other.begin(), other.end());
-  }
-
- private:
-  void spill(const Range& range) {
-    if (size_ == few_.size()) many_.assign(few_.begin(), few_.end());
-    many_.push_back(range);
-  }
-
-  size_t size_ = 0;
-  std::array<Range, 5> few_;
-  std::vector<Range> many_;  // all of them, where they are more
-};
+/// A range per axis of a tensor; no axes if the shape is not known. Splits make hundreds of thousands of blocks.
+using Block = ShortList<Range, 5>;
+inline auto operator<=>(const Block& a, const Block& b) {
+  return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
+}
 
 int64_t block_elements(const Block& block);
 Block whole_block(const std::vector<int64_t>& shape);
@@ -104,13 +70,7 @@ class OperatorCut {
                                                           : Range{0, shape[i]});
     return block;
   }
-  /// Turns another part's block into this part's.
-  void move(Block& block, const std::vector<int64_t>& shape, const TensorAxes& axes,
-            int32_t part) const {
-    for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i)
-      if (!axes[i].empty()) block[i] = range(shape[i], axes[i], part);
-  }
-  /// True if that is another one for some parts.
+  /// True if parts have different blocks of a tensor with these axes.
   bool cuts(const TensorAxes& axes) const;
   /// True if the blocks of a tensor that parts of one number have of both cuts are the same: those
   /// with these axes here and with those there.

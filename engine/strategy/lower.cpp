@@ -151,7 +151,7 @@ void check_experts(const Parallelism& given, const Graph& graph) {
 }
 
 /// Sets the stages of a split graph's operators.
-void set_stages(Lowered& low, const std::vector<int32_t>& stage, int32_t devices) {
+void set_stages(LoweredGraph& low, const std::vector<int32_t>& stage, int32_t devices) {
   constexpr int32_t kNone = -1;
   std::vector<int32_t> of_device(at(devices), kNone);
   for (auto& role : low.roles) {
@@ -171,7 +171,7 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
   if (!strategy.splits.empty() && !strategy.schedule.priority.empty()) refuse("priority");
   if (!strategy.splits.empty() && !strategy.schedule.order.empty()) refuse("order");
   const int32_t devices = cluster.device_count();
-  LoweredGraph result{lower_splits(graph, strategy.splits, strategy.placement, devices), {}};
+  auto result = lower_splits(graph, strategy.splits, strategy.placement, devices);
   if (!strategy.schedule.stage.empty()) set_stages(result, strategy.schedule.stage, devices);
   result.home = strategy.placement;
   return result;

@@ -7,43 +7,10 @@
 #include "base/thread_pool.h"
 #include "cluster/cluster.h"
 #include "graph/graph.h"
-#include "strategy/splits.h"
+#include "strategy/lowered_graph.h"
 #include "strategy/strategy.h"
 
 namespace trinity {
-
-/// Facts that all parts of a lowered mesh share.
-struct LoweredMesh {
-  Parallelism of = {};
-  std::vector<int32_t> home = {};       ///< [original operator]: OperatorRole::device of its first part
-  std::vector<int32_t> home_rank = {};  ///< with sharded experts: the first rank that has it
-  std::vector<int32_t> layers = {};     ///< of every virtual stage
-  std::vector<int32_t> pipeline = {};   ///< of every virtual stage: where on that axis it is, from 0
-  /// With expert parallelism `origin` belongs to the first rank; this has for every rank the operator of that rank
-  /// (SpreadExperts). Replicas that are copied have operators of their own ranks, and leave it empty.
-  std::vector<std::vector<int32_t>> ranks = {};
-};
-
-/// The graph to which a strategy lowers another; strategies of one structure share it. Without a mesh, `home` alone is
-/// filled. With a mesh it has one replica or several copies (copy_replica()). OperatorRole::device is
-/// (stage x copies + copy) x width + part.
-///
-/// `lanes` of a replica has for every device of a stage the first device that does the same; only these are built.
-/// From lower_replica() each device is the only one of its class. A collective over axes (Collective::axes) joins a
-/// group of devices of its stage, any other one its members, and the other devices of their classes have the same.
-struct LoweredGraph : Lowered, LoweredMesh {
-  /// [collective]: its number in the replica before operators were left out (kept()) or copied; -1: it joins one
-  /// device's copies in the replicas, kJoins: the copies of several devices (`joined`).
-  std::vector<int32_t> collective = {};
-  static constexpr int32_t kJoins = -2;
-  std::vector<bool> joined = {};  ///< as in ReplicaOptions; before replicas are copied
-  /// The replicas that a collective joins if it is no copy: all, a group of `expert`, or the replicas with the same
-  /// experts.
-  enum class Among : uint8_t { all, run, alike };
-  std::vector<Among> among = {};  ///< of every collective of copied replicas
-  /// Per operator, if servers take replicas round-robin: the replica for which it runs; else empty.
-  std::vector<int32_t> turn = {};
-};
 
 /// Placement and schedule of a lowered graph.
 struct Arrangement {
@@ -112,7 +79,7 @@ std::optional<LoweredGraph> lower_lane(const Parallelism& parallelism, const Gra
 /// ones, if experts are sharded and they are not the first.
 LoweredGraph copy_replica(const LoweredGraph& replica, int32_t copies, std::span<const int32_t> numbers = {});
 /// The part that keeps some operators. Throws the errors of subgraph().
-LoweredGraph kept(const LoweredGraph& whole, const std::vector<bool>& operators);
+LoweredGraph kept(LoweredGraph whole, const std::vector<bool>& operators);
 /// Repeats a graph of lower_lane() on all of these devices, which are whole pipeline groups. Each does what the device
 /// of its class does; collectives join the devices of a group. `collective` says which one they repeat.
 LoweredGraph repeated(const LoweredGraph& replica, const std::vector<bool>& devices);

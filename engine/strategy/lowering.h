@@ -70,7 +70,7 @@ class Lowering {
   }
 
   LoweredGraph finish(const LoweredGraph& whole) const {
-    LoweredGraph made = share(whole);
+    LoweredGraph made = given_.mesh.pipeline == 1 ? whole : share_variables(whole, given_.bucket_bytes, scatters_first());
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (given_.scatter_gather) cut_sends(made);
     if (splits_backward(schedule_))
@@ -85,7 +85,7 @@ class Lowering {
                                        given_.activation_offload_fraction);
     const std::vector<bool> joined_weights = weights_joined(made);
     if (shards_states(given_)) shard(made, joined_weights);
-    made.joined = joined_collectives(made);
+    made.joined = joined_collectives(made.graph);
     if (!made.joined.empty() && shards_states(given_)) gather_together(made, joined_weights);
     find_last_sends(made);
     describe(made);
@@ -134,22 +134,10 @@ class Lowering {
   /// Layers of every virtual stage, and the stage of every operator.
   void share_out_layers() {
     const int32_t stages = virtual_stages(), count = layers_.count;
-    per_stage_ = given_.stages;
-    if (stages == 1 && per_stage_.empty()) per_stage_ = {count};
     if (count == 0 && (stages > 1 || given_.recompute == Recompute::full))
       throw ArgumentError("pipeline stages and recomputation need repeated layers, which graph '{}' does not have ({})",
                           graph_.name(), kLayerRule);
-    if (per_stage_.empty()) {
-      if (count % stages != 0)
-        throw ArgumentError("mesh: {} layers do not divide over {} stages (pipeline {} x virtual_stages {}); 'stages' "
-                            "gives the layers of each", count, stages, given_.mesh.pipeline, given_.virtual_stages);
-      per_stage_.assign(at(stages), count / stages);
-    }
-    const int64_t sum = std::accumulate(per_stage_.begin(), per_stage_.end(), int64_t{0});
-    if (per_stage_.size() != at(stages) || sum != count)
-      throw ArgumentError("stages: expected {} numbers of layers (pipeline {} x virtual_stages {}) with the sum {}, "
-                          "got {} with the sum {}", stages, given_.mesh.pipeline, given_.virtual_stages, count,
-                          per_stage_.size(), sum);
+    per_stage_ = layers_per_stage(given_, count);
     std::vector<int32_t> of_layer;
     stage_.reserve(layers_.of.size());
     for (int32_t s = 0; s < stages; ++s) of_layer.insert(of_layer.end(), at(per_stage_[s]), s);
@@ -175,17 +163,17 @@ class Lowering {
     TensorParts parts{given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_, {}};
     const bool exchanges =
         given_.cp_comm_type == ContextKind::all_to_all && given_.mesh.context > 1;
-    if (exchanges) parts.by_heads = attention_by_heads();
+    if (exchanges) parts.by_heads = attention_or_refuse("cp_comm_type: all_to_all", "to split by heads");
     const auto splits = tensor_splits(graph_, parts, placement);
-    const SplitOptions options{given_.bucket_bytes, spread_, true, true,
-                               joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t,
-                               scatters_first(), given_.mesh.tensor, true};
-    std::optional<Lowered> made;
+    const SplitOptions options{.bucket_bytes = given_.bucket_bytes, .apart = spread_,
+                               .runs = joins_context(given_) ? given_.mesh.tensor : 1, .exchanges = exchanges, .width = t,
+                               .across_first = scatters_first(), .tensor = given_.mesh.tensor};
+    std::optional<LoweredGraph> made;
     if (one_of_kind)
-      made = lower_lanes(graph_, splits, placement, p * width, t, options);
+      made = lower_lanes(graph_, splits, placement, p * width, options);
     else
       made = lower_splits(graph_, splits, placement, p * width, options);
-    if (!made) return std::nullopt;
+    if (!made) return made;
     auto& lanes = made->lanes;
     for (auto lane = static_cast<int32_t>(lanes.size()); lane < width; ++lane)  // in every slot the same
       lanes.push_back(one_of_kind ? lanes[at(lane - t)] + t : lane);
@@ -197,7 +185,7 @@ class Lowering {
       if (!spread_.empty()) role.spread = spread_[role.serves];
     }
     put_sources_at_readers(made->graph, made->roles);
-    return LoweredGraph{std::move(*made), {}};
+    return made;
   }
 
   /// Sources are copied to every device that reads them, in the first stage that does so.
@@ -216,18 +204,6 @@ class Lowering {
   /// terms.
   int32_t stage_of_terms(int32_t sum) const {
     return stage_[graph_.tensor(graph_.op(sum).inputs[0]).producer];
-  }
-
-  /// A copy of a tied weight for every stage that reads it.
-  LoweredGraph share(const LoweredGraph& made) const {
-    if (given_.mesh.pipeline == 1) return made;
-    auto shared = share_variables(made, {given_.bucket_bytes, scatters_first()});
-    return shared ? LoweredGraph{std::move(*shared), {}} : made;
-  }
-
-  /// The operators of attention that are split by heads.
-  std::vector<bool> attention_by_heads() const {
-    return attention_or_refuse("cp_comm_type: all_to_all", "to split by heads");
   }
 
   std::vector<bool> attention_or_refuse(const char* word, const char* use) const {
@@ -298,48 +274,28 @@ class Lowering {
     made.graph = std::move(next.graph);
   }
 
-  /// [collective]: whether it reduces gradients over parts of the sequence only for updates, so
-  /// that it can be joined with the reduction over replicas; empty: none.
-  std::vector<bool> joined_collectives(const LoweredGraph& made) const {
+  /// [collective]: whether it reduces gradients over parts of the sequence, once per step, so that it can be joined with
+  /// the reduction over replicas; empty: none.
+  std::vector<bool> joined_collectives(const Graph& graph) const {
     std::vector<bool> joined;
     if (!joins_context(given_)) return joined;
-    const auto& graph = made.graph;
-    const auto is_update = [&](int32_t op) {
-      return graph.op(op).phase == Phase::update && graph.op(op).collective < 0 &&
-             graph.op(op).forward >= 0;
-    };
-    const auto for_updates = [&](int32_t op) {  // itself, or a sum after a scatter
-      if (is_update(op) || !scatters_first()) return is_update(op);
-      return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0 &&
-             std::ranges::all_of(graph.readers(op), is_update);
-    };
-    const auto joins = [&](const Collective& collective) {
-      return collective.kind == CollectiveKind::all_reduce && collective.axes == kOverContext &&
-             std::ranges::all_of(collective.members, [&](int32_t op) {
-               return graph.op(op).phase == Phase::update && std::ranges::all_of(graph.readers(op), for_updates);
-             });
-    };
-    for (const auto& collective : graph.collectives()) joined.push_back(joins(collective));
+    for (const auto& collective : graph.collectives())
+      joined.push_back(collective.kind == CollectiveKind::all_reduce && collective.axes == kOverContext &&
+                       graph.op(collective.members[0]).phase == Phase::update);
     return joined;
   }
 
-  /// Per collective whether it is such a one, or reduces a tensor that one reads; empty: none.
-  static std::vector<bool> sums_ahead(const Graph& graph, std::vector<bool> joined) {
-    const auto meets = [&](int32_t op) {
-      return std::ranges::any_of(graph.readers(op), [&](int32_t reader) {
-        const int32_t of = graph.op(reader).collective;
-        return of >= 0 && joined[at(of)];
-      });
-    };
-    for (int32_t op = graph.operator_count() - 1; op >= 0 && !joined.empty(); --op)
-      if (const auto& about = graph.op(op); about.phase == Phase::update && about.collective >= 0)
-        joined[at(about.collective)] = joined[at(about.collective)] || meets(op);
+  /// The same, with the reductions of gradients that precede these.
+  std::vector<bool> joined_or_before(const Graph& graph) const {
+    auto joined = joined_collectives(graph);
+    for (size_t c = 0; c < joined.size() && !scatters_first(); ++c)
+      joined[c] = graph.op(graph.collectives()[c].members[0]).phase == Phase::update;
     return joined;
   }
 
   /// Per original operator: whether the gradients of its weights are reduced in such collectives.
   std::vector<bool> weights_joined(const LoweredGraph& made) const {
-    const auto joined = joined_collectives(made);
+    const auto joined = joined_collectives(made.graph);
     std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
     const auto with = [&](int32_t tensor) {
       return made.graph.op(made.graph.tensor(tensor).producer).collective;
@@ -383,7 +339,7 @@ class Lowering {
       spread[op] *= given_.mesh.context;
       apart[op] = 1;  // the same number of ranks as shard experts, but others
     }
-    const auto whole = sums_ahead(made.graph, joined_collectives(made));
+    const auto whole = joined_or_before(made.graph);
     const auto device = made.each(&OperatorRole::device);
     std::vector<int32_t> unit;
     unit.reserve(made.roles.size());

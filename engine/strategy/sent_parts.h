@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "strategy/splits.h"
+#include "strategy/lowered_graph.h"
 
 namespace trinity {
 
@@ -13,6 +13,6 @@ namespace trinity {
 /// section 4.1: the scatter/gather optimisation of communication). whole: per tensor whether its
 /// copies on a group are the same. Tensors whose second dimension does not divide go whole, as
 /// before.
-void send_parts(Lowered& made, int32_t tensor, const std::vector<bool>& whole);
+void send_parts(LoweredGraph& made, int32_t tensor, const std::vector<bool>& whole);
 
 }  // namespace trinity

@@ -26,10 +26,11 @@ struct Shared {
 
 class Sharing {
  public:
-  Sharing(const Lowered& made, const SharingOptions& options)
+  Sharing(const LoweredGraph& made, int64_t bucket_bytes, bool scatters)
       : made_(made),
         graph_(made.graph),
-        options_(options),
+        bucket_bytes_(bucket_bytes),
+        scatters_(scatters),
         builder_(std::string()),
         part_of_(at(graph_.operator_count()), -1),
         added_bytes_(graph_.collectives().size(), 0),
@@ -42,7 +43,7 @@ class Sharing {
   bool empty() const { return shared_.empty(); }
 
   /// Everything keeps its place in the order of the graph: later numbers are later work.
-  Lowered run() {
+  LoweredGraph run() {
     builder_ = GraphBuilder(graph_);
     roles_ = made_.roles;
     const auto collectives = builder_.take_collectives();
@@ -59,7 +60,8 @@ class Sharing {
       copy.bytes += added_bytes_[c];
       builder_.add_collective(std::move(copy));
     }
-    Lowered result{{}, {}, made_.lanes};
+    LoweredGraph result;
+    result.lanes = made_.lanes;
     std::vector<int32_t> numbers;
     result.graph = builder_.build(&numbers);
     result.roles.reserve(numbers.size());
@@ -157,7 +159,7 @@ class Sharing {
                           return member_on(bucket, device(op)) >= 0;
                         });
       if (!same) continue;
-      if (bucket.bytes + added_bytes_[c] + other.bytes > options_.bucket_bytes) return nullptr;
+      if (bucket.bytes + added_bytes_[c] + other.bytes > bucket_bytes_) return nullptr;
       added_bytes_[c] += other.bytes;
       return &bucket;
     }
@@ -211,11 +213,11 @@ class Sharing {
         builder_.read(sum >= 0 ? sum : gradient, joined ? graph_.op(joins->second).inputs[0] : part);
       if (sum >= 0) builder_.read(gradient, written_by(sum));
       const int32_t own = written_by(gradient);
-      const int32_t sum_of_parts = joined && options_.scatters ? add_joining(shared, k, own) : own;
+      const int32_t sum_of_parts = joined && scatters_ ? add_joining(shared, k, own) : own;
       collective.bytes = builder_.tensor(own).bytes;
       collective.members.push_back(
           add_member(fmt::format("{}@{}", collective.name, k), shared, k, sum_of_parts));
-      if (joined && !options_.scatters) reduced_ = add_joining(shared, k, reduced_);
+      if (joined && !scatters_) reduced_ = add_joining(shared, k, reduced_);
       const int32_t update = add_copy(shared, shared.update, k);
       for (const int32_t input : graph_.op(shared.update).inputs) {
         const int32_t from = graph_.tensor(input).producer;
@@ -276,9 +278,10 @@ class Sharing {
     return written_by(shared_[part_of_[from]].copy.at(device));
   }
 
-  const Lowered& made_;
+  const LoweredGraph& made_;
   const Graph& graph_;
-  SharingOptions options_;
+  int64_t bucket_bytes_;
+  bool scatters_;
   GraphBuilder builder_;
   std::vector<Shared> shared_;
   std::vector<int32_t> part_of_;  // per operator: the shared variable that it is or trains, or -1
@@ -290,10 +293,9 @@ class Sharing {
 
 }  // namespace
 
-std::optional<Lowered> share_variables(const Lowered& made, const SharingOptions& options) {
-  Sharing sharing(made, options);
-  if (sharing.empty()) return std::nullopt;
-  return sharing.run();
+LoweredGraph share_variables(const LoweredGraph& made, int64_t bucket_bytes, bool scatters) {
+  Sharing sharing(made, bucket_bytes, scatters);
+  return sharing.empty() ? made : sharing.run();
 }
 
 }  // namespace trinity

@@ -47,7 +47,7 @@ class SplitLayout : public SplitViews {
         assign(op, split, placement, devices);
       else if (passes_sums(op))
         add_where_partial(op);
-      if (options.sum_at_terms && is_sum(graph.op(op))) add_at_terms(op);
+      if (options.of_mesh() && is_sum(graph.op(op))) add_at_terms(op);
       settle_outputs(op);
       demand_sources(op);
     }
@@ -134,7 +134,7 @@ class SplitLayout : public SplitViews {
       members[groups[at(part)]].push_back(device(op, part));
     for (auto& [number, list] : members) std::sort(list.begin(), list.end());
     for (int32_t part = 0; part < cut(op).parts(); ++part)
-      known->second[device(op, part)] = {blocks->of(part), members[groups[at(part)]]};
+      known->second[device(op, part)] = {block_of(*blocks, part), members[groups[at(part)]]};
     return known->second;
   }
 
@@ -380,7 +380,7 @@ class SplitLayout : public SplitViews {
       if (one.shape == shape) return &one.homes;
     auto& made = known.emplace_back(Housed{shape, {}}).homes;
     for (int32_t part = 0; part < cut(op).parts(); ++part)
-      made.push_back({blocks->of(part), devices[at(part)], part});
+      made.push_back({block_of(*blocks, part), devices[at(part)], part});
     return &made;
   }
 

@@ -15,20 +15,11 @@
 namespace trinity {
 
 /// The blocks of a tensor that the parts of an operator read or write: by part, or one block if all
-/// parts have the same. Immutable.
-class Blocks {
- public:
-  explicit Blocks(std::vector<Block> list) : list_(std::move(list)) {}
-  const Block& of(int32_t part) const {
-    return list_.size() == 1 ? list_[0] : list_[static_cast<size_t>(part)];
-  }
-  /// True if parts have different blocks.
-  bool pieces() const { return list_.size() > 1; }
-  bool operator==(const Blocks&) const = default;
-
- private:
-  std::vector<Block> list_;
-};
+/// parts have the same.
+using Blocks = std::vector<Block>;
+inline const Block& block_of(const Blocks& blocks, int32_t part) {
+  return blocks.size() == 1 ? blocks[0] : blocks[static_cast<size_t>(part)];
+}
 
 /// For every operator its cut, and the dimensions that its tensors carry.
 class SplitViews {
@@ -46,11 +37,11 @@ class SplitViews {
   const Blocks& reads(int32_t op, size_t input) const { return *views_[op].reads[input]; }
 
   const Block& needed(int32_t op, size_t input, int32_t part) const {
-    return reads(op, input).of(part);
+    return block_of(reads(op, input), part);
   }
 
   const Block& written(int32_t op, size_t output, int32_t part) const {
-    return views_[op].writes[output]->of(part);
+    return block_of(*views_[op].writes[output], part);
   }
 
   const TensorAxes& output_axes(int32_t op, size_t output) const {
@@ -85,8 +76,8 @@ class SplitViews {
   };
 
   SplitViews(const Graph& graph, const Splits& splits, const SplitOptions& options)
-      : graph_(graph), cuts_(at(graph.operator_count())), padded_(options.padded), spaces_(graph, true) {
-    find_leaders(splits, options.sources_at_readers);
+      : graph_(graph), cuts_(at(graph.operator_count())), padded_(options.of_mesh()), spaces_(graph, true) {
+    find_leaders(splits, options.of_mesh());
     cut_of_ = leader_;
     views_.reserve(at(graph.operator_count()));
   }
@@ -115,15 +106,14 @@ class SplitViews {
       if (!view.reads_window(k) || cut.parts() == 1) continue;
       std::vector<Block> wide;
       for (int32_t part = 0; part < cut.parts(); ++part) {
-        wide.push_back(view.reads[k]->of(part));
+        wide.push_back(block_of(*view.reads[k], part));
         widen(forward, op, part, wide.back());
       }
       view.reads[k] = one_of(std::move(wide));
     }
   }
 
-  const Blocks* one_of(std::vector<Block> list) {
-    Blocks made(std::move(list));
+  const Blocks* one_of(Blocks made) {
     const auto found = std::find(blocks_.begin(), blocks_.end(), made);
     return found != blocks_.end() ? &*found : &blocks_.emplace_back(std::move(made));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/iteration_space.h"
+#include "strategy/lowered_graph.h"
 
 namespace trinity {
 
@@ -36,50 +37,6 @@ using Splits = std::vector<OperatorSplit>;
 /// member of a collective.
 void check_splits(const Splits& splits, const Graph& graph, int32_t devices);
 
-/// The role of an operator in a lowered graph. Every pass of lowering copies it with the operator.
-struct OperatorRole {
-  int32_t device = 0;
-  int32_t origin = -1;  ///< operator of the original graph; -1: it moves or reduces data
-  int32_t serves = 0;   ///< operator of the original graph that it works for
-  int32_t part = 0;     ///< of the operator that it serves; of a slice or join 0
-  // Only for a mesh (strategy/lower.h):
-  int32_t stage = 0;      ///< virtual stage
-  int32_t layer = 0;      ///< layer that it works for, from 0; -1: before the layers; their number: after them
-  int32_t spread = 1;     ///< number of ranks that its weights are sharded over
-  int64_t gathered = 0;   ///< as in ReplicaOptions
-  int32_t together = -1;  ///< the same
-  /// It writes the last gradient that its device sends in its stage (ReplicaOptions::behind).
-  bool sends_last = false;
-  bool operator==(const OperatorRole&) const = default;
-};
-
-/// The graph of a strategy: its operators split into parts, and operators that move and reduce their blocks.
-struct Lowered {
-  Graph graph;
-  std::vector<OperatorRole> roles;  ///< [operator]
-  /// From lower_lanes(): for every pipeline group the first that does the same. In a LoweredGraph with a mesh for every
-  /// device of a stage. Else empty.
-  std::vector<int32_t> lanes = {};
-
-  int32_t device_of(int32_t op) const { return roles[static_cast<size_t>(op)].device; }
-  /// A field of the roles. [operator]
-  template <class Value>
-  std::vector<Value> each(Value OperatorRole::*field) const {
-    std::vector<Value> values;
-    values.reserve(roles.size());
-    for (const auto& role : roles) values.push_back(role.*field);
-    return values;
-  }
-};
-
-/// Axes of a mesh over which a collective joins the devices of a run (bits of Collective::axes).
-inline constexpr int32_t kOverTensor = 1, kOverContext = 2;
-/// The first device of a run (context x tensor, from 0) that a collective over these axes joins with one of the run.
-inline int32_t first_over(int32_t axes, int32_t tensor, int32_t device) {
-  const int32_t part = (axes & kOverTensor) != 0 ? 0 : device % tensor;
-  return part + ((axes & kOverContext) != 0 ? 0 : device - device % tensor);
-}
-
 struct SplitOptions {
   /// Above 0: partial gradients of weights are reduced together, in buckets of at most this many
   /// bytes (or one gradient), as replicate() does.
@@ -87,11 +44,6 @@ struct SplitOptions {
   /// With buckets, a number per operator of the graph, or empty: gradients of operators with different numbers are in
   /// different buckets.
   std::span<const int32_t> apart = {};
-  /// Gradients are summed on the devices that hold all terms, instead of on the device of the forward operator.
-  bool sum_at_terms = false;
-  /// Data sources that operators on several devices read are on each of these devices, whether or not any of them is
-  /// split.
-  bool sources_at_readers = false;
   /// With buckets: above 1, gradients that devices of several inner groups of this size (0 to runs - 1, ...) reduce are
   /// reduced within each group, then across groups.
   int32_t runs = 1;
@@ -104,12 +56,14 @@ struct SplitOptions {
   /// With inner groups: gradients are reduced across groups first, then within each; shards that are scattered across
   /// groups are reduced one by one.
   bool across_first = false;
-  /// Above 0 the devices of a group (`width`) form a mesh's axes context x tensor, with `tensor` of this size and
-  /// innermost. Collectives state the axes that they span.
+  /// Above 0: for a mesh. The devices of a group (`width`) form its axes context x tensor, with `tensor` of this size and
+  /// innermost. Collectives state the axes that they span. Gradients are summed on the devices that hold all terms,
+  /// instead of on the device of the forward operator. Data sources that operators on several devices read are on each of
+  /// these devices, whether or not any of them is split. Every block along a split axis is as long as the longest, as if
+  /// the axis were padded (Megatron-LM pads its vocabulary to equal parts): the padding is stored, computed and reduced,
+  /// and has no effect.
   int32_t tensor = 0;
-  /// Every block along a split axis is as long as the longest, as if the axis were padded (Megatron-LM pads its
-  /// vocabulary to equal parts): the padding is stored, computed and reduced, and has no effect.
-  bool padded = false;
+  bool of_mesh() const { return tensor > 0; }
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):
@@ -142,18 +96,17 @@ struct SplitOptions {
 /// check_splits() throws, ArgumentError for a placement of another length or a device that does not
 /// exist, LimitError for more than kMaxOperators operators.
 ///
-Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices, const SplitOptions& options = {});
+LoweredGraph lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                          int32_t devices, const SplitOptions& options = {});
 
-/// As lower_splits(), but for one pipeline group per equivalence class. Runs of `width` devices do the same, and every
-/// operator except sources has `width` parts, one on each device of a run. The k-th devices of all runs are a pipeline
+/// As lower_splits(), but for one pipeline group per equivalence class. Runs of SplitOptions::width devices do the same, and
+/// every operator except sources has that many parts, one on each device of a run. The k-th devices of all runs are a pipeline
 /// group: its operators read tensors of these devices, tensors that a group of a run's devices gathers or exchanges,
 /// and tensors that arrive in a ring. Blocks are padded, so that all parts of an operator cost the same; pipeline
 /// groups are in one class if they have the same position in rings, which span `context`. A collective has the members
 /// that are built, and spans axes of the mesh: its groups that differ on other axes do the same. Returns nothing if
 /// these conditions do not hold.
-std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
-                                   std::span<const int32_t> placement, int32_t devices,
-                                   int32_t width, const SplitOptions& options);
+std::optional<LoweredGraph> lower_lanes(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                                        int32_t devices, const SplitOptions& options);
 
 }  // namespace trinity

@@ -22,8 +22,8 @@ using CutAxis = std::optional<int32_t>;
 /// Follows cut axes through a forward graph.
 class Pattern {
  public:
-  Pattern(const Graph& graph, int32_t parts)
-      : graph_(graph), parts_(parts), known_(graph), axis_(graph.tensors().size()) {
+  explicit Pattern(const Graph& graph)
+      : graph_(graph), known_(graph), axis_(graph.tensors().size()) {
     static const IterationSpace kNone;
     for (int32_t op = 0; op < graph.operator_count(); ++op)
       space_.push_back(graph.op(op).phase == Phase::forward ? known_.of(op).get() : &kNone);
@@ -255,7 +255,6 @@ class Pattern {
   }
 
   const Graph& graph_;
-  int32_t parts_;
   OperatorSpaces known_;
   std::vector<const IterationSpace*> space_;  // per operator; of a forward one
   std::vector<CutAxis> axis_;       // per tensor
@@ -440,23 +439,12 @@ OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, in
                       "be divided over devices; use a network with fused = false", parts, graph.op(op).name);
 }
 
-/// Experts over tensor need a split sequence (Megatron-LM's rule): otherwise all devices of a group
-/// would dispatch the same tokens.
-void check_experts(const Graph& graph, const TensorParts& parts) {
-  if (parts.tensor == 1 || parts.sequence) return;
-  for (const auto& op : graph.operators())
-    if (op.type == "ExpertDispatch")
-      throw ArgumentError("tensor = {} and experts (operator '{}') need sequence_parallel = true, without which every "
-                          "device of the group would dispatch the same tokens", parts.tensor, op.name);
-}
-
 }  // namespace
 
 Splits tensor_splits(const Graph& graph, const TensorParts& parts,
                      std::span<const int32_t> first_device) {
   Splits splits(at(graph.operator_count()));
-  Pattern pattern(graph, parts.tensor);
-  check_experts(graph, parts);
+  Pattern pattern(graph);
   if (parts.tensor > 1 || !parts.by_heads.empty()) pattern.run();
   if (parts.tensor > 1 && pattern.joined() >= 0 && !parts.said.contains(pattern.joined()))
     refuse_joined(graph, pattern.joined(), parts.tensor);

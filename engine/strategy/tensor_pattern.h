@@ -26,7 +26,7 @@ struct TensorParts {
 /// another such matmul is cut by columns, the other one by rows, the operators between them
 /// (attention's heads, the activation) along the same axis; the matmul before the loss and the
 /// table of embeddings whose rows equal the loss's classes (else the largest one) are cut by
-/// vocabulary, which is padded where the parts do not divide it (SplitOptions::padded). All other
+/// vocabulary, which is padded where the parts do not divide it (SplitOptions::tensor). All other
 /// operators are computed on all of the devices. first_device: per operator; its parts go there and
 /// on the devices that follow, tensor innermost. One part: nothing is split.
 ///
@@ -34,8 +34,7 @@ struct TensorParts {
 /// the matmul stays whole if one of them cannot follow (a norm over the axis, a sum with
 /// an uncut tensor). Throws ArgumentError if a layer that would be cut has an axis (heads) of a
 /// size that the parts do not divide, naming it and the nearest numbers of parts that do; if
-/// queries, keys and values are one matmul; if experts are dispatched and the sequence is whole;
-/// and if an operator cut by heads has none, or a number that the parts do not divide.
+/// queries, keys and values are one matmul; and if an operator cut by heads has none, or a number that the parts do not divide.
 ///
 /// The sequence is the second axis of what a table of embeddings gives, and what it becomes on the
 /// way. Every head of attention sees all keys: the parts of the sequence gather them (and scatter

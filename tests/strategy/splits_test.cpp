@@ -28,7 +28,7 @@ Splits split(const Graph& graph, const char* name, std::vector<int32_t> factors,
   return splits;
 }
 
-Lowered lowered(const Graph& graph, const Splits& splits, int32_t devices = 8) {
+LoweredGraph lowered(const Graph& graph, const Splits& splits, int32_t devices = 8) {
   const std::vector<int32_t> placement(static_cast<size_t>(graph.operator_count()), 0);
   return lower_splits(graph, splits, placement, devices);
 }
@@ -161,7 +161,7 @@ TEST_CASE("partial gradients of weights share buckets where a size is given") {
   const auto splits = both(split(graph, "first", {2, 1, 1}), split(graph, "second", {2, 1, 1}));
   const auto apart = lower_splits(graph, splits, placement, 8);
   CHECK(find(apart.graph, "first/grad/sum1.0") != nullptr);
-  const auto low = lower_splits(graph, splits, placement, 8, {1 << 20, {}, false});
+  const auto low = lower_splits(graph, splits, placement, 8, {.bucket_bytes = 1 << 20});
   CHECK(find(low.graph, "first/grad/sum1.0") == nullptr);
   const auto* bucket = find(low.graph, "shared_gradients0.0");
   REQUIRE(bucket != nullptr);

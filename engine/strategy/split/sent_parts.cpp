@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/error.h"
 #include "base/index.h"
 
 namespace trinity {
@@ -13,7 +14,7 @@ namespace {
 
 class Sending {
  public:
-  Sending(Lowered& made, int32_t tensor, const std::vector<bool>& whole)
+  Sending(LoweredGraph& made, int32_t tensor, const std::vector<bool>& whole)
       : made_(made),
         parts_(tensor),
         built_(made.lanes[1] == 1 ? at(tensor) : 1),
@@ -205,7 +206,7 @@ class Sending {
     return found == cuts_[at(cut)].gathered.end() ? tensor : found->second[at(place_of(reader))];
   }
 
-  Lowered& made_;
+  LoweredGraph& made_;
   int32_t parts_;
   size_t built_;  // devices of a group: one, if one pipeline group per class is made
   const std::vector<bool>& whole_;
@@ -220,7 +221,7 @@ class Sending {
 
 }  // namespace
 
-void send_parts(Lowered& made, int32_t tensor, const std::vector<bool>& whole) {
+void send_parts(LoweredGraph& made, int32_t tensor, const std::vector<bool>& whole) {
   Sending(made, tensor, whole).run();
 }
 

@@ -7,9 +7,10 @@ namespace trinity {
 /// The blocks that parts read: their devices, all-gathers, slices and joins, and all-to-alls between parts that cut a
 /// tensor along one axis and parts that cut it along another (SplitOptions::exchanges).
 class SplitGathers : protected SplitLanes {
+ public:
+  using SplitLanes::SplitLanes;
+
  protected:
-  SplitGathers(const Graph& graph, const SplitLayout& layout, const SplitOptions& options, int32_t width)
-      : SplitLanes(graph, layout, options, width), exchanges_(options.exchanges) {}
 
   /// The groups for which that holds, and the parts that read, by the device that holds their
   /// piece.
@@ -40,7 +41,7 @@ class SplitGathers : protected SplitLanes {
     if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
     if (const auto found = exchanged_.find(key); found != exchanged_.end()) return found->second;
     if (gather(op, input, block)) return gathered_.at(gathered);
-    if (exchanges_ && exchange(op, input, block)) return exchanged_.at(key);
+    if (options_.exchanges && exchange(op, input, block)) return exchanged_.at(key);
     return joined_[key] = collect(op, tensor, device, block);
   }
 
@@ -95,7 +96,7 @@ class SplitGathers : protected SplitLanes {
   bool gather(int32_t op, size_t input, const Block& block) {
     const auto& found = gathering(op, input, block);
     if (!found) return false;
-    const int32_t axes = width_ > 0 ? gather_axes(op, input) : -1;
+    const int32_t axes = of_classes_ ? gather_axes(op, input) : -1;
     for (const auto& group : found->groups)
       add_gather(op, graph_.op(op).inputs[input], group, block, found->taking, axes);
     return true;
@@ -175,12 +176,8 @@ class SplitGathers : protected SplitLanes {
     const auto& homes = layout_.homes(tensor);
     Collective collective;
     collective.kind = CollectiveKind::all_to_all;
-    if (width_ > 0) collective.axes = exchange_axes(op, input);
-    collective.name = name_of([&] {
-      const auto name = fmt::format("{}/exchange", producer_name(tensor));
-      const int32_t before = gathers_[name]++;
-      return before == 0 ? name : fmt::format("{}{}", name, before + 1);
-    });
+    if (of_classes_) collective.axes = exchange_axes(op, input);
+    collective.name = numbered(tensor, "exchange");
     const auto axis = [&](const Block& a, const Block& b) {
       return static_cast<int64_t>(*differing_axis(a, b));
     };
@@ -222,6 +219,15 @@ class SplitGathers : protected SplitLanes {
       for (const size_t home : group) where.emplace_back(number, homes[home].device);
     }
     return axes_of(where);
+  }
+
+  /// The name of a collective for a tensor, with a number where there are several.
+  std::string numbered(int32_t tensor, const char* what) {
+    return name_of([&] {
+      const auto name = fmt::format("{}/{}", producer_name(tensor), what);
+      const int32_t before = gathers_[name]++;
+      return before == 0 ? name : fmt::format("{}{}", name, before + 1);
+    });
   }
 
   /// The pieces of those devices in the order of the sequence, and the reader on each; none if an
@@ -272,11 +278,7 @@ class SplitGathers : protected SplitLanes {
     Collective collective;
     collective.kind = CollectiveKind::all_gather;
     collective.axes = axes;
-    collective.name = name_of([&] {
-      const auto name = fmt::format("{}/gather", producer_name(tensor));
-      const int32_t before = gathers_[name]++;
-      return before == 0 ? name : fmt::format("{}{}", name, before + 1);
-    });
+    collective.name = numbered(tensor, "gather");
     for (const size_t home : group) {
       const int32_t part = taking.at(layout_.homes(tensor)[home].device);
       const int32_t device = layout_.device(op, part);
@@ -306,7 +308,7 @@ class SplitGathers : protected SplitLanes {
       equal.push_back(i);
     }
     for (const size_t home : equal)
-      if (run_ > 1 && homes[home].device % run_ == device % run_) return home;
+      if (width_ > 1 && homes[home].device % width_ == device % width_) return home;
     return equal.empty() ? homes.size() : equal[at(device) % equal.size()];
   }
 
@@ -357,7 +359,7 @@ class SplitGathers : protected SplitLanes {
 
   /// Checks that a device has a pipeline group's own part.
   void check_own(const Home& home, int32_t device) const {
-    if (width_ > 0 && home.device % width_ != device % width_) throw LanesDiffer{};
+    if (of_classes_ && home.device % width_ != device % width_) throw LanesDiffer{};
   }
 
   /// The axis along which two blocks differ; none if they are equal or differ along several.
@@ -381,7 +383,6 @@ class SplitGathers : protected SplitLanes {
     return true;
   }
 
-  bool exchanges_;
   std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_, exchanged_;
   std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
   std::map<std::pair<Read, const Block*>, std::optional<Gathering>> gatherings_;

@@ -6,13 +6,15 @@ namespace trinity {
 
 /// Finds the pipeline groups that do the same (strategy/splits.h, `lower_lanes()`), so that one per class is built.
 class SplitLanes : protected SplitParts {
- protected:
+ public:
   using SplitParts::SplitParts;
+
+ protected:
   using Extents = std::vector<std::vector<int64_t>>;  // by pipeline group
   /// The tensors that parts on some devices read of a tensor in some homes.
   using Read = std::tuple<const std::vector<Home>*, const Blocks*, const std::vector<int32_t>*>;
 
-  /// The cost of a part depends on the lengths of its blocks, which are equal (SplitOptions::padded),
+  /// The cost of a part depends on the lengths of its blocks, which are equal (SplitOptions::tensor),
   /// and in rings on whose keys it has; check_reads() verifies that its inputs are the same in all
   /// pipeline groups.
   void find_lanes() {
@@ -30,7 +32,7 @@ class SplitLanes : protected SplitParts {
       lanes_.push_back(static_cast<int32_t>(std::find(extents.begin(), extents.end(), lane) -
                                             extents.begin()));
     for (int32_t lane = 0; lane < width_; ++lane)  // groups over `tensor` are in one class
-      if (tensor_ == 0 || lanes_[at(lane)] != lanes_[at(lane - lane % tensor_)]) throw LanesDiffer{};
+      if (lanes_[at(lane)] != lanes_[at(lane - lane % tensor_)]) throw LanesDiffer{};
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       if (!layout_.is_source(op)) check_ring(op);
   }

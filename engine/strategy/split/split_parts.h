@@ -57,23 +57,20 @@ class SplitParts {
   /// Thrown if pipeline groups that are not made could differ from the others of their class.
   struct LanesDiffer {};
 
- protected:
-  /// width: 0, or the width of lower_lanes(), which throws LanesDiffer.
-  SplitParts(const Graph& graph, const SplitLayout& layout, const SplitOptions& options, int32_t width)
+  /// of_classes: for lower_lanes(); throws LanesDiffer. The arguments must outlive it.
+  SplitParts(const Graph& graph, const SplitLayout& layout, const SplitOptions& options, bool of_classes)
       : graph_(graph),
         layout_(layout),
-        width_(width),
-        bucket_bytes_(options.bucket_bytes),
-        apart_(options.apart),
-        runs_(options.runs),
-        across_first_(options.across_first),
-        run_(options.width),
+        options_(options),
+        of_classes_(of_classes),
+        width_(options.width),
         tensor_(options.tensor),
         meaning_(has_meaning(graph)),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
         held_(graph.tensors().size()) {}
 
+ protected:
   using Where = std::vector<std::pair<int32_t, int32_t>>;  // by part: group, device
   /// A partial gradient of a weight before its reduction: an operator's output.
   struct Gradient {
@@ -96,7 +93,7 @@ class SplitParts {
 
   /// True if the operators of a device are built.
   bool makes(int32_t device) const {
-    return width_ == 0 || lanes_[at(device % width_)] == device % width_;
+    return !of_classes_ || lanes_[at(device % width_)] == device % width_;
   }
   bool makes_part(int32_t op, size_t part) const {
     return makes(layout_.device(op, static_cast<int32_t>(part)));
@@ -116,21 +113,21 @@ class SplitParts {
 
   /// The axes over which collectives join parts, as bits; -1: others, or no mesh.
   int32_t axes_of(const Where& where) const {
-    std::vector<int32_t> group_of(at(run_), -1);  // [pipeline group]
-    for (const auto& [group, device] : where) group_of[at(device % run_)] = group;
+    std::vector<int32_t> group_of(at(width_), -1);  // [pipeline group]
+    for (const auto& [group, device] : where) group_of[at(device % width_)] = group;
     const auto same = [&](int32_t a, int32_t b) { return group_of[at(a)] == group_of[at(b)]; };
-    const bool whole = tensor_ > 0 && std::ssize(where) == run_;
+    const bool whole = tensor_ > 0 && std::ssize(where) == width_;
     const bool over_tensor = whole && tensor_ > 1 && same(0, 1);
-    const bool over_context = whole && run_ > tensor_ && same(0, tensor_);
+    const bool over_context = whole && width_ > tensor_ && same(0, tensor_);
     const int32_t axes = kOverTensor * over_tensor + kOverContext * over_context;
     const auto first = [&](int32_t lane) { return first_over(axes, tensor_, lane); };  // of its group
     bool fits = whole;
-    for (int32_t lane = 0; lane < run_ && fits; ++lane) {
+    for (int32_t lane = 0; lane < width_ && fits; ++lane) {
       fits = group_of[at(lane)] >= 0 && same(lane, first(lane));
       for (int32_t other = 0; first(lane) == lane && other < lane && fits; ++other)
         fits = first(other) != other || !same(lane, other);
     }
-    if (!fits && width_ > 0) throw LanesDiffer{};
+    if (!fits && of_classes_) throw LanesDiffer{};
     return fits ? axes : -1;
   }
 
@@ -230,7 +227,7 @@ class SplitParts {
     auto sums = layout_.summed(op, output);
     if (layout_.adds_parts(op)) sums = layout_.copies_of(op);
     if (!sums.empty()) {
-      if (bucket_bytes_ > 0 && layout_.is_weight_gradient(op, output))
+      if (options_.bucket_bytes > 0 && layout_.is_weight_gradient(op, output))
         return fill_bucket(op, output, sums);
       return join(op, output, sums, "sum", "", [&](int32_t part) {
         return builder_.tensor(held_[graph_.op(op).outputs[output]][part]).bytes;
@@ -335,7 +332,7 @@ class SplitParts {
         reductions_.try_emplace({&layout_.devices(op), layout_.cut(op).groups(dimensions)});
     if (fresh) known->second = find_reduction(known->first.second, layout_.devices(op));
     const auto& [where, within, across] = known->second;
-    if (!within.empty() && across_first_)
+    if (!within.empty() && options_.across_first)
       put_in_bucket({op, output, {}, within}, across, {});
     else if (!within.empty())
       put_in_bucket({op, output, {}}, within, across);
@@ -363,11 +360,11 @@ class SplitParts {
       const int32_t device = devices[part];
       groups = std::max(groups, at(group[part]) + 1);
       found.where.emplace_back(group[part], device);
-      found.within.emplace_back(number(runs, group[part], device / runs_), device);
-      found.across.emplace_back(number(places, group[part], device % runs_), device);
+      found.within.emplace_back(number(runs, group[part], device / options_.runs), device);
+      found.across.emplace_back(number(places, group[part], device % options_.runs), device);
     }
     // Parts of a run differ within a group, and so do runs.
-    const bool several = runs_ > 1 && runs.size() > groups;
+    const bool several = options_.runs > 1 && runs.size() > groups;
     if (!several || places.size() <= groups) found.within.clear();
     if (!several) found.across.clear();
     return found;
@@ -378,7 +375,7 @@ class SplitParts {
     // The first part is always made.
     const auto& made = builder_.tensor(held_[graph_.op(gradient.op).outputs[gradient.output]][0]);
     const int64_t bytes = made.bytes;
-    const int32_t apart = apart_.empty() ? 0 : apart_[gradient.op];
+    const int32_t apart = options_.apart.empty() ? 0 : options_.apart[gradient.op];
     std::vector<int32_t> places;
     auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
       if (bucket.apart != apart || bucket.next.empty() != next.empty()) return false;
@@ -387,7 +384,7 @@ class SplitParts {
       places = places_among(bucket.where, where);
       return !places.empty() && (next.empty() || places == places_among(bucket.next, next));
     });
-    if (found == buckets_.rend() || found->bytes + bytes > bucket_bytes_) {
+    if (found == buckets_.rend() || found->bytes + bytes > options_.bucket_bytes) {
       buckets_.push_back({{}, where, 0, apart, next});
       found = buckets_.rbegin();
     } else if (!places.empty()) {
@@ -421,7 +418,7 @@ class SplitParts {
 
   /// Collectives whose results are reduced again come first, and fill the others.
   void reduce_buckets() {
-    if (across_first_) return reduce_across_first();
+    if (options_.across_first) return reduce_across_first();
     const size_t count = buckets_.size();
     for (size_t k = 0; k < count; ++k) {
       if (buckets_[k].next.empty()) continue;
@@ -489,8 +486,8 @@ class SplitParts {
       }
   }
 
-  Lowered finish() {
-    Lowered result;
+  LoweredGraph finish() {
+    LoweredGraph result;
     std::vector<int32_t> numbers;
     result.graph = builder_.build(&numbers);
     result.roles.reserve(numbers.size());
@@ -501,13 +498,10 @@ class SplitParts {
 
   const Graph& graph_;
   const SplitLayout& layout_;
-  int32_t width_;
-  std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
-  int64_t bucket_bytes_;
-  std::span<const int32_t> apart_;
-  int32_t runs_;
-  bool across_first_;
-  int32_t run_, tensor_;
+  const SplitOptions& options_;
+  bool of_classes_;  ///< whether one pipeline group per class is made
+  int32_t width_, tensor_;
+  std::vector<int32_t> lanes_;  // of_classes_: LoweredGraph::lanes
   bool meaning_;  ///< whether attributes state the meaning of parts (graph/meaning.h)
   GraphBuilder builder_;
   std::vector<Bucket> buckets_;

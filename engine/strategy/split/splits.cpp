@@ -11,13 +11,12 @@ namespace {
 /// writes out. Used once, by one thread.
 class SplitLowering : SplitGathers {
  public:
-  SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options, int32_t width = 0)
-      : SplitGathers(graph, layout, options, width) {}
+  using SplitGathers::SplitGathers;
   using SplitParts::LanesDiffer;
 
-  Lowered run() {
-    const bool last = bucket_bytes_ > 0;  // updates wait for their buckets
-    if (width_ > 0) {
+  LoweredGraph run() {
+    const bool last = options_.bucket_bytes > 0;  // updates wait for their buckets
+    if (of_classes_) {
       find_lanes();
       builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
       parts_of_.reserve(at(graph_.operator_count()) * at(width_));
@@ -358,22 +357,21 @@ void check_devices(const Graph& graph, std::span<const int32_t> placement, int32
 
 }  // namespace
 
-Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices, const SplitOptions& options) {
+LoweredGraph lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                          int32_t devices, const SplitOptions& options) {
   check_splits(splits, graph, devices);
   check_devices(graph, placement, devices);
   const SplitLayout layout(graph, splits, placement, devices, options);
-  return SplitLowering(graph, layout, options).run();
+  return SplitLowering(graph, layout, options, false).run();
 }
 
-std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
-                                   std::span<const int32_t> placement, int32_t devices,
-                                   int32_t width, const SplitOptions& options) {
+std::optional<LoweredGraph> lower_lanes(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                                        int32_t devices, const SplitOptions& options) {
   check_devices(graph, placement, devices);
-  if (!options.padded || splits.size() != at(graph.operator_count())) return std::nullopt;
+  if (!options.of_mesh() || splits.size() != at(graph.operator_count())) return std::nullopt;
   const SplitLayout layout(graph, splits, placement, devices, options);
   try {
-    return SplitLowering(graph, layout, options, width).run();
+    return SplitLowering(graph, layout, options, true).run();
   } catch (const SplitLowering::LanesDiffer&) {
     return std::nullopt;
   }
