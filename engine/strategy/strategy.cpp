@@ -9,7 +9,6 @@
 #include "strategy/lower.h"
 #include "strategy/mesh_words.h"
 #include "strategy/own_order.h"
-#include "strategy/strategy_format.h"
 
 namespace trinity {
 namespace {

@@ -15,6 +15,11 @@
 
 namespace trinity {
 
+// The head of a strategy file.
+inline constexpr const char* kStrategyFormat = "trinity-strategy";
+inline constexpr int kStrategyVersion = 3;  ///< earlier ones: strategy_to_json()
+inline std::string fingerprint_text(uint64_t value) { return fmt::format("{:016x}", value); }
+
 /// A number, a boolean or a string.
 using Scalar = std::variant<bool, double, std::string>;
 

@@ -8,7 +8,6 @@
 #include "strategy/mesh_words.h"
 #include "strategy/own_order.h"
 #include "strategy/strategy.h"
-#include "strategy/strategy_format.h"
 
 // strategy_to_json(), whose text strategy.cpp reads, and hash_value(): both visit all fields of a
 // strategy.
