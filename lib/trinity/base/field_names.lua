@@ -26,7 +26,7 @@ return {
   Cut = [[capacity bytes source_side]],
   Device = [[name type speed node capacity_bytes]],
   DeviceAccount = [[device parameters weight_bytes gradient_bytes optimizer_bytes gathered_weight_bytes
-    activation_bytes delayed_bytes peak_bytes=PeakBytes activations flops computation_s recomputation_s
+    activation_bytes delayed_bytes peak_bytes=PeakBytes activations flops computation_s recomputation_s host_wait_s
     exposed_s=ExposedSeconds idle_s]],
   Dimension = [[name size role splits]],
   DoubleArray = [[length]],
@@ -54,8 +54,8 @@ return {
   formats = [[files=ExportedFile*]],
   FoundPlan = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s mfu memory_bytes rank
     variants=FoundPlan* included micro_batch micro_batches tensor context pipeline data expert sequence_parallel
-    recompute recomputed schedule virtual_stages stages zero_stage optimizer_offload_fraction bucket_bytes algorithm
-    order rank_order segment_size devices own]],
+    recompute recomputed schedule virtual_stages stages zero_stage optimizer_offload_fraction
+    activation_offload_fraction bucket_bytes algorithm order rank_order segment_size devices own]],
   Graph = [[name operators edges units parameters active_parameters parameter_bytes flops training batch_size
     fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of workspace_bytes_of
     activation_bytes_of measured_time_s source unit_edges=UnitEdges critical_path=GraphPath min_cut=Cut
@@ -109,8 +109,8 @@ return {
   PlanDimension = [[values apply]],
   plan = [[run=PlanResult]],
   PlanPoint = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel recompute recomputed
-    schedule virtual_stages stages zero_stage optimizer_offload_fraction bucket_bytes algorithm order rank_order
-    segment_size devices own]],
+    schedule virtual_stages stages zero_stage optimizer_offload_fraction activation_offload_fraction bucket_bytes
+    algorithm order rank_order segment_size devices own]],
   PlanResult = [[plans=FoundPlan* pareto=FoundPlan* simulated=FoundPlan* refused counts pruned left too_large
     lower_bound_s runtime straddles cost_of fused stopped nearest impossible seconds]],
   PlanTotals = [[work_s gap_s after_s update_s spread_update_s host_update_s spread_host_update_s weight_bytes
@@ -140,7 +140,7 @@ return {
     placement plan best start stopped progress resumable]],
   StageAccount = [[stage layers traffic=Traffic* device parameters weight_bytes gradient_bytes optimizer_bytes
     gathered_weight_bytes activation_bytes delayed_bytes peak_bytes=PeakBytes activations flops computation_s
-    recomputation_s exposed_s=ExposedSeconds idle_s]],
+    recomputation_s host_wait_s exposed_s=ExposedSeconds idle_s]],
   StepState = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s slack_s tight_s
     peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
   StepWait = [[device stage replica type time_s]],
@@ -148,10 +148,10 @@ return {
     remedies=Remedy*]],
   stragglers = [[run=Stragglers context_degrees=ContextDegree* expert_load=ExpertLoad]],
   Strategy = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel scatter_gather
-    overlap_tp_grad_allreduce zero_stage optimizer_offload_fraction bucket_bytes cp_comm_type sync problem metrics
-    reward method seed evaluations updates ranking=Ranking search_stages seconds curve=CurvePoint* stopped optimal
-    saved reevaluated placement schedule micro_batches priority order tasks stage splits bounds=Bounds
-    infeasibility=Infeasibility breakdown=Account rank_orders=RankOrder*]],
+    overlap_tp_grad_allreduce zero_stage optimizer_offload_fraction activation_offload_fraction bucket_bytes
+    cp_comm_type sync problem metrics reward method seed evaluations updates ranking=Ranking search_stages seconds
+    curve=CurvePoint* stopped optimal saved reevaluated placement schedule micro_batches priority order tasks stage
+    splits bounds=Bounds infeasibility=Infeasibility breakdown=Account rank_orders=RankOrder*]],
   system = [[describe_machine=Machine]],
   TaskGraph = [[task_count device_count edge_count cost_ns mean_cost_ns edge_from edge_to edge_tensor edge_bytes
     in_edges first_in first_out latency_ns bytes_per_ns unit follows output_bytes workspace_bytes fixed_bytes
