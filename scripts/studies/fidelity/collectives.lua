@@ -12,6 +12,7 @@ local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
 local model = require 'trinity.graph.model'
 local statistics = require 'trinity.base.statistics'
+local tables = require 'studies.fidelity.tables'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
@@ -33,7 +34,6 @@ local gpus = csv.read(core.home .. '/scripts/studies/fidelity/gpus.csv', 'word',
 -- Bytes/s of one NVLink, one direction, by generation, and of a PCIe 3 x16 slot (each generation doubles it).
 local nvlink_bytes_per_s = { 20e9, 25e9, 25e9, 25e9, 50e9 }
 local pcie3_bytes_per_s = 15.75e9
-local network_rates = { EDR = 100, HDR = 200, NDR = 400, XDR = 800 }
 
 local function has(text, ...)
   for _, word in ipairs { ... } do
@@ -71,8 +71,8 @@ end
 --- The NICs of a node: their number, line rate and latency.
 local function network_of(words, gpus_a_node)
   local count = tonumber(words:match '(%d+) ?x ') or 1
-  local gbit = tonumber(words:match '([%d.]+) ?Gbit/s' or words:match '([%d.]+) ?Gb/s' or words:match '([%d.]+) ?GbE')
-  for name, rate in util.sorted_pairs(network_rates) do gbit = gbit or words:find(name, 1, true) and rate end
+  local gbit = tonumber(words:match '([%d.]+) ?Gbit/s' or words:match '([%d.]+) ?Gb/s' or words:match '([%d.]+) ?GbE'
+    or tables.meaning('gbit/s', words))
   if not gbit then
     return nil, words == '' and 'links between nodes are not stated' or 'unknown links between: ' .. words
   end
@@ -151,13 +151,8 @@ function collectives.cluster(found, values)
     in_network = found.in_network, copy_bandwidth = values.copy_share * memory / 2 }) })
 end
 
-local kinds = { allreduce = 'all_reduce', allgather = 'all_gather', reducescatter = 'reduce_scatter',
-  alltoall = 'all_to_all', all2all = 'all_to_all', broadcast = 'broadcast', reduce = 'broadcast', -- the same backwards
-  sendrecv = 'broadcast' } -- between neighbours
+local kinds, domains = tables.words 'collective', tables.words 'gpus on nvswitches'
 local needed = { 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes' }
-
--- Systems whose links are stated: GPUs on NVSwitches, and how many.
-local domains = { a100_sxm = 8, h100_sxm = 8, h200_sxm = 8, b200_sxm = 8, b300_sxm = 8, gb200 = 72, gb300 = 72 }
 
 local function row_of(run, system, collective, count, bytes, time_us)
   local domain = domains[system]
@@ -216,16 +211,10 @@ local function measured_s(path, row)
   return number 'algbw_GBps' > 0 and row.size / (number 'algbw_GBps' * 1e9) or nil
 end
 
--- Algorithms by patterns of the words that name them, of which the first one that is found counts.
-local algorithms = { { 'sharp', 'in_network' }, { 'collnet', 'in_network' }, { 'take as ring', 'ring' },
-  { '^ring$', 'ring' }, { '^ring %(', 'ring' }, { 'ring.*nvls', 'automatic' }, -- both, by size
-  { 'nvls', 'multicast' }, { 'tree', 'tree' } }
-
 --- The algorithm that a row names; automatic where the library chose, as it does for small messages of NVLS.
 local function algorithm_of(words, size)
-  local found = util.find(algorithms, function(one) return words:find(one[1]) end)
-  if not found or found[2] == 'multicast' and size < 2 * 2 ^ 20 then return 'automatic' end
-  return found[2]
+  local found = tables.meaning('algorithm', words) or 'automatic'
+  return found == 'multicast' and size < 2 * 2 ^ 20 and 'automatic' or found
 end
 
 --- A row as it is asked. Errors are counted over measured ones from 1 MiB up (smaller ones are mostly a call) whose

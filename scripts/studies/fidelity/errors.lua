@@ -1,6 +1,8 @@
 -- How far predictions are from measurements: errors of rows and their bars, ranks within groups, the plan that a
 -- planner would name, rows that pull a fit apart.
 
+local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
@@ -9,18 +11,12 @@ local util = require 'trinity.base.util'
 local errors = {}
 
 -- Upper limits of the mean errors of rows left out, and of any row, by source: the first whose pattern a group has.
-local bars = {
-  published = { { '^H100%-80GB, mixtures', mean = 0.1 }, { '^B200, mixtures', mean = 0.1 },
-    { '^B300, mixtures', mean = 0.1 }, { 'mixtures', mean = 0.08 }, { '^A100%-40GB', mean = 0.12 },
-    { '^A100', mean = 0.08, worst = 0.25 }, { '^H100.*16 bits', mean = 0.06, worst = 0.25 },
-    { '^H100', mean = 0.07, worst = 0.25 }, { '^GB[23]00', mean = 0.08, worst = 0.15 },
-    { '^[HB]200', mean = 0.08, worst = 0.15 } },
-  vtrain = { { 'hidden', mean = 0.05 } }, sailor = { { 'memory', mean = 0.03 }, { '', mean = 0.05 } },
-}
+local bars = csv.read(core.home .. '/scripts/studies/fidelity/bars.csv', 'source', 'group', 'mean', 'worst')
 
 --- The bar of a group, { mean, worst }; nil for none.
 function errors.bar(source, group)
-  return util.find(bars[source] or {}, function(bar) return group:find(bar[1]) end)
+  local bar = util.find(bars, function(one) return one.source == source and group:find(one.group) end)
+  return bar and { mean = tonumber(bar.mean), worst = tonumber(bar.worst) }
 end
 
 --- Whether errors { mean, worst } are beyond a bar.

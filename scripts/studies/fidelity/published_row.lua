@@ -1,6 +1,6 @@
--- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
--- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
--- dp, cp, ep, etp, dispatcher, zero, recompute, precision, runtime, gradient_dtype, fused_loss, bucket_elements, source,
+-- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers, heads,
+-- kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp, dp,
+-- cp, ep, etp, dispatcher, zero, recompute, precision, runtime, gradient_dtype, fused_loss, bucket_elements, source,
 -- note, value, unit. What is left empty is assumed by the rules below, each of which adds its sentence to `assumed`.
 
 local case = require 'studies.fidelity.case'
@@ -13,16 +13,8 @@ local util = require 'trinity.base.util'
 
 local published_row = {}
 
---- Machines by the words of column `gpu`.
-local machines = { ['V100-16GB'] = 'dgx1_v100', ['A100-40GB'] = 'dgx_a100', ['A100-80GB'] = 'dgx_a100_80gb',
-  ['A100-80GB Jean Zay'] = 'jean_zay_a100',
-  ['H100-80GB'] = 'dgx_h100', ['H100-96GB'] = 'hgx_h100_96gb', ['H200-141GB'] = 'dgx_h200', B200 = 'dgx_b200',
-  B300 = 'dgx_b300', GB200 = 'gb200_nvl72', GB300 = 'gb300_nvl72' }
-
---- Kinds of arithmetic by the words of `precision`: what matmuls read where it is not 16 bits.
-local precisions = { bf16 = 'bf16', fp16 = 'bf16', fp8 = 'fp8', ['fp8-cs'] = 'fp8', ['fp8 tensorwise'] = 'fp8',
-  ['fp8-sc'] = 'mxfp8', ['fp8 rowwise'] = 'fp8_rowwise', mxfp8 = 'mxfp8', ['fp8-mx'] = 'mxfp8', nvfp4 = 'nvfp4' }
-
+local machines = tables.words 'gpu'
+local precisions = tables.words 'precision' -- kinds of arithmetic: what matmuls read where it is not 16 bits
 local needed = { 'id', 'hidden', 'layers', 'ffn', 'sequence', 'global_batch', 'gpus', 'gpu' }
 
 local function expect(row, ...) csv.expect(row.path, row, ...) end
@@ -130,23 +122,19 @@ local function read_plan(row, m, assume)
   return plan
 end
 
-local function release_of(row)
-  local year, month = (row.source or ''):match 'NeMo (%d%d)%.(%d%d)'
-  return year and tonumber(year .. month) or 0
-end
+local function release_of(row) return (row.source or ''):match 'NeMo (%d%d%.%d%d)' or '' end
 
-local racks = { GB200 = true, GB300 = true }
+--- What decides in recipes of Megatron-Bridge, as words: 'B200 deepseek one stage'.
+local function recipe_of(row, m, plan)
+  return row.gpu .. (m.deepseek and ' deepseek' or '') .. (plan.pipeline == 1 and ' one stage' or '')
+end
 
 --- Kernels of a mixture of experts that recipes of Megatron-Bridge have in CUDA graphs (github NVIDIA-NeMo/
 --- Megatron-Bridge @ 067f987df03b, perf_recipes/qwen and deepseek, cuda_graph_impl and cuda_graph_scope): from 26.06 on
---- recipes of MXFP8 record whole iterations on all but H100, and on B200 except where a network has DeepSeek-V3's
---- number of experts or is in one stage. Before, and in other precisions, racks record attention and router, and so do
---- all GPUs where the network is in one stage, and B300 for DeepSeek-V3.
+--- recipes of MXFP8 record whole iterations; before, and in other precisions, modules.
 local function cuda_graphs(row, m, plan, kind)
-  local one_stage, deepseek = plan.pipeline == 1, m.deepseek ~= nil
-  local partly = row.gpu == 'B200' and (one_stage or deepseek)
-  if kind == 'mxfp8' and release_of(row) >= 2606 then return partly and 'attention' or 'all' end
-  return (racks[row.gpu] or one_stage or row.gpu == 'B300' and deepseek) and 'attention' or 'none'
+  local whole_iterations = kind == 'mxfp8' and release_of(row) >= '26.06'
+  return tables.meaning(whole_iterations and 'graphs of iterations' or 'graphs of modules', recipe_of(row, m, plan))
 end
 
 --- The token dispatcher of recipes of Megatron-Bridge (perf_recipes, and the configurations of earlier releases):
@@ -154,15 +142,9 @@ end
 local function dispatcher(row, m, plan)
   if filled(row, 'dispatcher') then return csv.word(row.path, row, 'dispatcher', { 'alltoall', 'flex' }) end
   if not contains(row, 'source', 'megatron-bridge') then return nil end
-  local since = racks[row.gpu] and 2511 or m.deepseek and (row.gpu:find '^H' and 2511 or 2602)
-    or plan.pipeline == 1 and (row.gpu == 'B200' and 2604 or 2602) or row.gpu == 'B300' and 2606 or math.huge
-  return release_of(row) >= since and 'flex' or 'alltoall'
+  local since = tables.meaning('flex dispatcher since', recipe_of(row, m, plan))
+  return since and release_of(row) >= since and 'flex' or 'alltoall'
 end
-
---- Runtimes of rows of a kind of GPU by words of their source.
-local sources = { ['H100-80GB'] = { { 'nemo 24.05', 'megatron-core-0.7' }, { 'nemo 24.', 'megatron-2024' },
-  { '2024', 'megatron-2024' }, { 'megatron-core 0.8', 'megatron-core-0.8' }, { 'herd of models', 'llama-3' } },
-  ['A100-80GB'] = { { 'korthikanti', 'megatron-2022' }, { '2023', 'megatron-2022' } } }
 
 --- The runtime of a row by its source, with what its precision and recipe change.
 local function runtime_of(row, m, plan, kind, assume)
@@ -172,8 +154,8 @@ local function runtime_of(row, m, plan, kind, assume)
       name = filled(row, 'note') and not contains(row, 'note', 'compile') and 'eager' or 'torchtitan'
     elseif plan.unfused and row.zero == '3' then name = 'deepspeed'
     else
-      local found = util.find(sources[row.gpu] or {}, function(pair) return contains(row, 'source', pair[1]) end)
-      name = found and found[2] or plan.unfused and 'megatron-2021' or 'megatron'
+      name = tables.meaning('runtime', ('%s: %s'):format(row.gpu, (row.source or ''):lower()))
+        or plan.unfused and 'megatron-2021' or 'megatron'
     end
   end
   runtimes.read(name) -- refuses what is none
@@ -181,8 +163,7 @@ local function runtime_of(row, m, plan, kind, assume)
   if m.experts > 0 then
     changes.cuda_graphs = cuda_graphs(row, m, plan, kind)
     changes.dispatcher = dispatcher(row, m, plan)
-    assume('CUDA graphs hold %s kernels', ({ all = 'all', attention = "attention's and the router's", none = 'no'
-      })[changes.cuda_graphs])
+    assume('CUDA graphs hold %s kernels', tables.words 'kernels in graphs'[changes.cuda_graphs])
   end
   -- MLPerf's recipes overlap where TP_COMM_OVERLAP is set (conf/custom.yaml of v3.1: else False)
   if row.tp_overlap and row.tp_overlap ~= 'True' and plan.tensor > 1 then changes.tensor_overlap = false end

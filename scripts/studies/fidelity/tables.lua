@@ -1,56 +1,55 @@
 -- Tables of others as rows of published speeds (published_row.lua): MLPerf's steps, MosaicML's runs of MPT, BLOOM's
 -- plans. What a table is follows from its columns. A translation returns a row, or nil and why there is none.
+-- words.csv has what words of these and of other tables mean, mlperf_networks.csv the networks of MLPerf.
 
+local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local util = require 'trinity.base.util'
 
 local tables = {}
 
-local accelerators = { { 'H100', 'H100-80GB' }, { 'H200', 'H200-141GB' }, { 'GB200', 'GB200' }, { 'Ultra', 'GB300' },
-  { 'B200', 'B200' }, { 'A100', 'A100-80GB' } }
+local folder = core.home .. '/scripts/studies/fidelity/'
+local words = csv.read(folder .. 'words.csv', 'of', 'word', 'means')
+local networks = csv.read(folder .. 'mlperf_networks.csv', 'benchmark', 'model')
 
-local networks = {
-  gpt3 = { model = 'GPT3-175B', hidden = 12288, layers = 96, heads = 96, ffn = 49152, vocab = 51200 },
-  llama31_405b = { model = 'Llama-3.1-405B', hidden = 16384, layers = 126, heads = 128, kv_heads = 8, ffn = 53248,
-    vocab = 128256, parameters_b = 405.85 },
-  llama31_8b = { model = 'Llama-3.1-8B', hidden = 4096, layers = 32, heads = 32, kv_heads = 8, ffn = 14336,
-    vocab = 128256, parameters_b = 8.03 },
-}
+--- What words of a kind mean, by word.
+function tables.words(of)
+  local own = {}
+  for _, row in ipairs(words) do if row.of == of then own[row.word] = row.means end end
+  return own
+end
 
---- Elements of a bucket of gradients in the recipe of an MLPerf run: bucket_cap_mb of Apex's optimizer (GPT-3) in 16
---- bits; bucket_size of conf/custom.yaml, 200 in v5.0 and 64 in the only recipe of v5.1 that copies it, so that every
---- weight is a bucket. The others of v5.1 state 2^27 and 768e6, which are not taken (RESULTS.md).
-local function mlperf_buckets(row, round)
-  if row.benchmark == 'gpt3' then return (round < 'v4.0' and 100 or 200) * 2 ^ 20 / 2 end
-  return round == 'v5.0' and 200 or row.config:find '^Cisco/' and 64 or ''
+--- What the first pattern of a kind means that a text has; nil for none.
+function tables.meaning(of, text)
+  local found = util.find(words, function(row) return row.of == of and text:find(row.word) end)
+  return found and found.means
 end
 
 local function tokens_per_s(row) return tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s) end
 
---- MLPerf training's results: one row a submission. Recipes of before v4.1 are of NeMo 23 and 24.
+--- MLPerf training's results: one row a submission.
 local function of_mlperf(row, number)
-  local network = networks[row.benchmark]
+  local network = util.find(networks, function(one) return one.benchmark == row.benchmark end)
   if not network then return nil, ('benchmark %s: adapters alone are trained'):format(tostring(row.benchmark)) end
-  local found = util.find(accelerators, function(pair) return row.accelerator:find(pair[1], 1, true) end)
-  if not found then return nil, ('no GPU %s here'):format(row.accelerator) end
+  local gpu = tables.meaning('accelerator of mlperf', row.accelerator)
+  if not gpu then return nil, ('no GPU %s here'):format(row.accelerator) end
   if row.plan == 'unknown' then return nil, 'its plan is unknown' end
-  local gpu, round = found[2], (row.duplicate_of or ''):match '^v%S+' or row.round -- of a repeated log, its first round
+  local round = (row.duplicate_of or ''):match '^v%S+' or row.round -- of a repeated log, its first round
   return util.merged(network, { id = ('%s %s %s'):format(row.round, row.system, row.benchmark), row_number = number,
     gpu = gpu, zero = 1, ep = '', experts = '', note = '', value = tokens_per_s(row), unit = 'tokens_per_s_total',
     precision = row.precision == 'fp4' and 'nvfp4' or 'fp8', -- where none is stated, the speed is FP8's
     doubt = row.plan ~= 'sure' and ('the plan of its configuration: %s'):format(row.plan) or '',
-    bucket_elements = mlperf_buckets(row, round),
+    bucket_elements = tables.meaning('bucket elements of mlperf',
+      ('%s %s %s'):format(row.benchmark, round, row.config)) or '', -- but v5.1's of 2^27 and 768e6 (RESULTS.md)
     -- its pretrain.py comments out what would read TP_COMM_OVERLAP: get_overlap_callback
     tp_overlap = row.config:find '^Cisco/' and 'False' or row.tp_overlap,
     recompute = round == 'v3.0' and 'selective' or 'none', -- ACT_CKPT_GRANULARITY of run_and_time.sh
-    runtime = round < 'v4.0' and 'megatron-2023' or round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024'
-      or 'megatron', source = 'MLPerf ' .. row.round })
+    runtime = tables.meaning('runtime of mlperf', ('%s %s'):format(round, gpu)), source = 'MLPerf ' .. row.round })
 end
-
-local mpt_gpus = { a100_40gb = 'A100-40GB', a100_80gb = 'A100-80GB', h100_80gb = 'H100-80GB' }
 
 --- llm-foundry's runs: FSDP under Composer.
 local function of_mpt(row)
-  return { id = ('%s:%s'):format(row.model, row.line), gpu = mpt_gpus[row.gpu] or row.gpu,
+  return { id = ('%s:%s'):format(row.model, row.line), gpu = tables.words 'gpu of mpt'[row.gpu] or row.gpu,
     ffn = 4 * tonumber(row.hidden), parameters_b = tonumber(row.parameters) / 1e9, tp = 1, pp = 1, dp = row.gpus,
     zero = row.sharding == 'FULL_SHARD' and 3 or 2, precision = row.precision == 'amp_fp8' and 'fp8' or 'bf16',
     recompute = row.activation_checkpointing == 'True' and 'full' or 'none', runtime = 'composer-2023',
@@ -72,7 +71,7 @@ function tables.translation(row)
   return of and function(line, number)
     local fields, why = of(line, number)
     for name, value in pairs(fields or {}) do fields[name] = tostring(value) end -- each by itself: in any order
-    return fields and util.merged(line, fields), why
+    return fields and util.merged(line, fields, { line = line.line }), why
   end
 end
 
