@@ -6,7 +6,7 @@ return {
   kinds = {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
-      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05049,
+      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05275,
       rows = 27,
       values = {
         compute_efficiency = 0.7318, inside_share = 1.256, memory_efficiency = 0.6805, unaligned = 0.5092,
