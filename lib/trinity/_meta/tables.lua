@@ -295,6 +295,10 @@ error 'this file is for editors'
 ---@field devices integer[]
 ---@field bytes integer full size of the tensor
 ---@field algorithm? trinity.CollectiveAlgorithm default 'automatic'
+---@field experts_per_token? integer all_to_all: bytes are this many copies of tokens, each sent once per node and device
+---@field experts? integer of all devices (default: experts_per_token)
+---@field expert_groups? integer groups of experts (default: 1)
+---@field group_topk? integer groups whose experts a token may use (default: all)
 
 ---@class trinity.CollectiveCost
 ---@field algorithm trinity.CollectiveAlgorithm the one taken

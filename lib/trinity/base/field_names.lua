@@ -15,7 +15,7 @@ return {
   Cluster = [[name queue fingerprint device_count devices=Device* basis=ClusterBasis collective=CollectiveCost]],
   ClusterBasis = [[name runtime kinds=KindBasis*]],
   CollectiveCost = [[algorithm time_s latency_s transfer_s sent_bytes]],
-  CollectiveQuery = [[kind devices bytes algorithm]],
+  CollectiveQuery = [[kind devices bytes algorithm experts_per_token experts expert_groups group_topk]],
   CollectiveRun = [[collective micro_batch ready_s start_s end_s]],
   Comparison = [[problem rows=ComparisonRow* seed seeds evaluations seconds stopped best=ComparisonRow]],
   ComparisonRow = [[method label runs best failures by_seed fixed]],
