@@ -79,8 +79,6 @@ class CollectivePricing {
     if (library)  // as of other all-to-alls: members copy what they keep
       inside.transfer_s = inside.transfer_s / library->exchange_bandwidth + copy_s(*library, group_.most_, inside_bytes);
     cost.transfer_s = std::max(inside.transfer_s, between.transfer_s);
-    if (library) cost = in_chunks(*library, cost.latency_s, cost.transfer_s);
-    cost.algorithm = Algorithm::hierarchical;
     cost.sent_bytes = part(static_cast<size_t>(group_.most_)) * inside_bytes + part(nodes()) * between_bytes;
     return cost;
   }
@@ -261,8 +259,9 @@ CollectiveCost CollectiveGroup::cost(Kind kind, Algorithm algorithm, int64_t byt
                                      const TokenRouting& routing) const {
   const CollectivePricing pricing(*this, kind, bytes);
   const bool once = library_ != nullptr && library_->sends_tokens_once && nodes_ > 1 && pricing.equal_nodes();
-  if (once && routing.per_token > 0) return pricing.price_once(routing);
-  auto cost = pricing.price(algorithm);
+  const bool routed = once && routing.per_token > 0;
+  auto cost = routed ? pricing.price_once(routing) : pricing.price(algorithm);
+  if (routed) cost.latency_s += library_->call_s;
   if (cost.algorithm == Algorithm::automatic) cost.algorithm = Algorithm::ring;
   return cost;
 }

@@ -29,8 +29,8 @@ class CollectiveGroup {
   int32_t size() const { return size_; }
   /// True if the algorithm can carry out the collective on this group (see collective_cost()).
   bool applies(CollectiveKind kind, CollectiveAlgorithm algorithm) const;
-  /// As collective_cost(), for an algorithm that applies or automatic. A routing counts if the library sends tokens once
-  /// and the group has several nodes, with equal numbers of members. Does not allocate.
+  /// As collective_cost(), for an algorithm that applies or automatic. A routing counts, and the library's call with
+  /// it, if the library sends tokens once and the group has several nodes of equal numbers of members. Does not allocate.
   CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes,
                       const TokenRouting& routing = {}) const;
 
@@ -152,7 +152,8 @@ class CollectiveGroups {
 /// With a routing, a dispatcher of tokens carries out the all-to-all (DeepEP: Zhao et al., "Insights into DeepSeek-V3",
 /// ISCA 2025, section 4.3): `bytes` has all copies of a member's tokens, of which each is sent once to every node that
 /// has experts of it, to the member of the sender's number, and from there once to every member that has, while the
-/// next tokens arrive. So the time is the greater of both ways, without the library's exchange_bandwidth between nodes.
+/// next tokens arrive. So the time is the greater of both ways, without the library's exchange_bandwidth between nodes
+/// and its call.
 /// Consequently, with every algorithm and with the fastest one, a reduce-scatter, all-gather or
 /// broadcast takes at most as long as an all-reduce, and reduce-scatter plus all-gather at least as
 /// long (Traeff, Gropp, Thakur, Self-consistent MPI performance guidelines, IEEE TPDS 21(5), 2010).
