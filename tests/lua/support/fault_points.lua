@@ -76,16 +76,23 @@ function Trial:points_of(name, class, method, kind)
   return tried, points
 end
 
+-- Frees what nothing needs; searches that failed keep their best strategies.
+local function collect()
+  local rescued = trinity.search.rescued
+  for i = #rescued, 1, -1 do rescued[i] = nil end
+  collectgarbage()
+  collectgarbage()
+end
+
 -- All points of a kind, and whether anything leaks.
 function Trial:try(what, class, method, kind)
   self.tell(what)
-  collectgarbage()
+  collect()
   local before = self.live()
   local tried, all = self:points_of(what, class, method, kind)
   self.points[kind] = self.points[kind] + tried
   self.tell(('%s: %d of %d points'):format(what, tried, all))
-  collectgarbage()
-  collectgarbage()
+  collect()
   local more = self.live() - before
   -- The first error of a kind may make something that stays; a leak would be one of each point.
   if more > 100 + tried / 4 then self:fault('%s: %d blocks more after %d points', what, more, tried) end
