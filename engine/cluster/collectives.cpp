@@ -79,6 +79,8 @@ class CollectivePricing {
     if (library)  // as of other all-to-alls: members copy what they keep
       inside.transfer_s = inside.transfer_s / library->exchange_bandwidth + copy_s(*library, group_.most_, inside_bytes);
     cost.transfer_s = std::max(inside.transfer_s, between.transfer_s);
+    if (library && nodes() == 1) cost = in_chunks(*library, cost.latency_s, cost.transfer_s);
+    cost.algorithm = Algorithm::hierarchical;
     cost.sent_bytes = part(static_cast<size_t>(group_.most_)) * inside_bytes + part(nodes()) * between_bytes;
     return cost;
   }

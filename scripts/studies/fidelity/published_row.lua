@@ -124,7 +124,7 @@ end
 
 local function release_of(row) return (row.source or ''):match 'NeMo (%d%d%.%d%d)' or '' end
 
---- What decides in recipes of Megatron-Bridge, as words: 'B200 deepseek one stage'.
+--- A recipe of Megatron-Bridge by the words that decide its settings: 'B200 deepseek one stage'.
 local function recipe_of(row, m, plan)
   return row.gpu .. (m.deepseek and ' deepseek' or '') .. (plan.pipeline == 1 and ' one stage' or '')
 end

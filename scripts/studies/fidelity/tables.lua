@@ -12,14 +12,14 @@ local folder = core.home .. '/scripts/studies/fidelity/'
 local words = csv.read(folder .. 'words.csv', 'of', 'word', 'means')
 local networks = csv.read(folder .. 'mlperf_networks.csv', 'benchmark', 'model')
 
---- What words of a kind mean, by word.
+--- Returns the meanings of words of a kind, by word.
 function tables.words(of)
   local own = {}
   for _, row in ipairs(words) do if row.of == of then own[row.word] = row.means end end
   return own
 end
 
---- What the first pattern of a kind means that a text has; nil for none.
+--- Returns the meaning of the first pattern of a kind that a text has; nil for none.
 function tables.meaning(of, text)
   local found = util.find(words, function(row) return row.of == of and text:find(row.word) end)
   return found and found.means
