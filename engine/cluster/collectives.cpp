@@ -64,22 +64,27 @@ class CollectivePricing {
     return price_plainly(algorithm);
   }
 
-  CollectiveCost price_once(const TokenRouting& routing) const {
+  /// All-to-all of a dispatcher that sends a token once per node (collective_cost()); inside_copies: of a token, which
+  /// all members of the receiving nodes get together.
+  CollectiveCost price_once(const TokenRouting& routing, double inside_copies) const {
     CollectiveCost cost;
     cost.algorithm = Algorithm::hierarchical;
     if (size() == 1) return cost;
     const auto* library = group_.library_;
     const double token_bytes = bytes_ / static_cast<double>(routing.per_token);
-    const double inside_bytes = token_bytes * routing.destinations(group_.size_);
+    const double inside_bytes = token_bytes * inside_copies;
     const double between_bytes = token_bytes * routing.destinations(group_.nodes_);
     CollectiveCost inside, between;
     add_exchange(inside, group_.inside_, static_cast<size_t>(group_.most_), inside_bytes);
     add_exchange(between, group_.between_, nodes(), between_bytes);
+    if (library) {  // as of other all-to-alls: members copy what they keep, in chunks
+      const double sent_s = inside.transfer_s / library->exchange_bandwidth;
+      inside.transfer_s =
+          in_chunks(*library, inside.latency_s, sent_s + copy_s(*library, group_.most_, inside_bytes)).transfer_s;
+      if (nodes() == 1) inside.latency_s += library->call_s;
+    }
     cost.latency_s = inside.latency_s + between.latency_s;
-    if (library)  // as of other all-to-alls: members copy what they keep
-      inside.transfer_s = inside.transfer_s / library->exchange_bandwidth + copy_s(*library, group_.most_, inside_bytes);
     cost.transfer_s = std::max(inside.transfer_s, between.transfer_s);
-    if (library && nodes() == 1) cost = in_chunks(*library, cost.latency_s, cost.transfer_s);
     cost.algorithm = Algorithm::hierarchical;
     cost.sent_bytes = part(static_cast<size_t>(group_.most_)) * inside_bytes + part(nodes()) * between_bytes;
     return cost;
@@ -262,7 +267,7 @@ CollectiveCost CollectiveGroup::cost(Kind kind, Algorithm algorithm, int64_t byt
   const CollectivePricing pricing(*this, kind, bytes);
   const bool once = library_ != nullptr && library_->sends_tokens_once && nodes_ > 1 && pricing.equal_nodes();
   const bool routed = once && routing.per_token > 0;
-  auto cost = routed ? pricing.price_once(routing) : pricing.price(algorithm);
+  auto cost = routed ? pricing.price_once(routing, static_cast<double>(routing.per_token)) : pricing.price(algorithm);
   if (routed) cost.latency_s += library_->call_s;
   if (cost.algorithm == Algorithm::automatic) cost.algorithm = Algorithm::ring;
   return cost;
@@ -565,7 +570,7 @@ CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
   if (routing.per_token == 0) return group.cost(kind, algorithm, bytes);
   check_routing(routing, kind);
   require(cluster, sorted, pricing, kind, Algorithm::hierarchical);
-  return pricing.price_once(routing);
+  return pricing.price_once(routing, routing.destinations(group.size()));
 }
 
 }  // namespace trinity

@@ -30,7 +30,9 @@ class CollectiveGroup {
   /// True if the algorithm can carry out the collective on this group (see collective_cost()).
   bool applies(CollectiveKind kind, CollectiveAlgorithm algorithm) const;
   /// As collective_cost(), for an algorithm that applies or automatic. A routing counts, and the library's call with
-  /// it, if the library sends tokens once and the group has several nodes of equal numbers of members. Does not allocate.
+  /// it, if the library sends tokens once and the group has several nodes of equal numbers of members. Inside nodes
+  /// members get every copy then, as in an all-to-all of one node, so that more nodes never take less time. Does not
+  /// allocate.
   CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes,
                       const TokenRouting& routing = {}) const;
 
@@ -152,8 +154,8 @@ class CollectiveGroups {
 /// With a routing, a dispatcher of tokens carries out the all-to-all (DeepEP: Zhao et al., "Insights into DeepSeek-V3",
 /// ISCA 2025, section 4.3): `bytes` has all copies of a member's tokens, of which each is sent once to every node that
 /// has experts of it, to the member of the sender's number, and from there once to every member that has, while the
-/// next tokens arrive. So the time is the greater of both ways, without the library's exchange_bandwidth between nodes
-/// and its call.
+/// next tokens arrive. So the time is the greater of both ways, between nodes without the library's exchange_bandwidth,
+/// call and chunks.
 /// Consequently, with every algorithm and with the fastest one, a reduce-scatter, all-gather or
 /// broadcast takes at most as long as an all-reduce, and reduce-scatter plus all-gather at least as
 /// long (Traeff, Gropp, Thakur, Self-consistent MPI performance guidelines, IEEE TPDS 21(5), 2010).

@@ -41,7 +41,7 @@ struct CollectiveCost;
 /// with S / min(B1, B2) and without a copy; the other algorithms carry these out as the all-reduce
 /// that contains them. An all-to-all is a message to every other member: W as for the plain
 /// algorithm over exchange_bandwidth, and L one step per kPeersAtOnce members, in chunks; a member
-/// copies the part that it keeps, S / n. One of tokens, sent once (collectives.h), pipelines both ways itself.
+/// copies the part that it keeps, S / n. A dispatcher of tokens (collectives.h) has chunks of its own between nodes.
 struct CollectiveLibrary {
   double call_s = 0;      ///< per call: launch and rendezvous of the members
   double pipelining = 0;  ///< fraction of the steps' latency that each chunk pays again, 0 to 4

@@ -531,6 +531,7 @@ TokenRouting routing_of(const Operator& op) {
   };
   TokenRouting routing{number("experts", 0), number("experts_per_token", 0), number("expert_groups", 1),
                        number("group_topk", 1)};
+  if (std::max({routing.per_token, routing.groups, routing.group_topk}) > TokenRouting::kMost) return {};
   routing.per_token = std::min(routing.per_token, routing.experts);
   routing.group_topk = std::min(routing.group_topk, routing.groups);
   return routing;

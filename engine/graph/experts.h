@@ -40,8 +40,8 @@ struct SpreadExperts {
 /// holds E / ranks experts of every layer, each of which processes the tokens of all ranks. Between
 /// a rank's tensor [E, C, ...] and the input of its experts [E / ranks, C x ranks, ...] there is an
 /// operator "<tensor's producer>/all_to_all" of type AllToAll, and "<that>/grad" for the gradient;
-/// replicate() joins the operators of all ranks. Its attributes have the routing of tokens. With balanced experts work and tensor bytes stay
-/// the same; weights, their gradients and updates are sharded.
+/// replicate() joins the operators of all ranks. Its attributes have the routing of tokens. With balanced experts work
+/// and tensor bytes stay the same; weights, their gradients and updates are sharded.
 ///
 /// Throws ArgumentError for fewer than two ranks, a graph without experts, and ranks that do not
 /// divide the experts (it names the nearest numbers that do).
@@ -49,7 +49,8 @@ SpreadExperts spread_experts(const Graph& graph, int32_t ranks);
 
 /// True if the operator exchanges tokens with other ranks.
 bool is_exchange(const Operator& op);
-/// How its rows follow from tokens, by attributes `experts`, `experts_per_token`, `expert_groups` and `group_topk`.
+/// The routing of tokens that an operator states in attributes `experts`, `experts_per_token`, `expert_groups` and
+/// `group_topk`; none without them, or with numbers that no router has (TokenRouting::kMost).
 TokenRouting routing_of(const Operator& op);
 /// The routing of an all-to-all's first member; of another collective none.
 TokenRouting routing_of(const Graph& graph, const Collective& collective);

@@ -494,6 +494,9 @@ TEST_CASE("a token goes to the expected number of parts that hold random experts
   // both groups in one half with probability 1/3
   CHECK(limited.destinations(2) == doctest::Approx(1.0 / 3 + 2.0 / 3 * 5 / 3));
   CHECK(TokenRouting{8, 2, 4, 4}.destinations(2) == doctest::Approx(TokenRouting{8, 2}.destinations(2)));
+  const int64_t most = TokenRouting::kMost;  // with so many groups, experts are nearly independent
+  CHECK(TokenRouting{1 << 20, 8, most, most / 2}.destinations(2) == doctest::Approx(2 * (1 - 1.0 / 256)).epsilon(1e-3));
+  CHECK(TokenRouting{1 << 20, most, most, most - 1}.destinations(most) > 0.6 * static_cast<double>(most));
 }
 
 TEST_CASE("a dispatcher sends a token once to every node and member, both ways at once") {
@@ -522,6 +525,21 @@ TEST_CASE("a dispatcher sends a token once to every node and member, both ways a
     CHECK(step_s == (nodes == 1 ? plain_s : once(nodes, 8, bytes, routing).time_s()));  // limited by the network
     CHECK(plain_s > once(nodes, 8, bytes, routing).time_s());
   }
+  library.call_s = 1e-5;
+  library.pipelining = 0.5;
+  library.copy_bandwidth = 1e12;
+  for (const int64_t size : {int64_t{0}, int64_t{4096}, int64_t{1} << 20, int64_t{1} << 28})
+    for (const int32_t g : {4, 8}) {  // more nodes take no less time
+      double last_s = 0;
+      for (const int32_t nodes : {1, 2, 4}) {
+        const Cluster cluster(machines(nodes, g, library));
+        CollectiveGroups groups(cluster);
+        const double step_s =
+            groups.find(first(g * nodes), true).cost(Kind::all_to_all, Algorithm::automatic, size, routing).time_s();
+        CHECK(step_s >= last_s);
+        last_s = step_s;
+      }
+    }
   const auto refused = [&](Kind kind, const TokenRouting& how, const char* message) {
     const Cluster cluster(machines(1, 8, library));
     CHECK_THROWS_WITH_AS(collective_cost(cluster, kind, Algorithm::automatic, first(8), bytes, how), message,

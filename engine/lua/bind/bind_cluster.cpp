@@ -274,12 +274,13 @@ auto cluster_route(lua_State* L, const Cluster& cluster) {
 
 /// {experts=, experts_per_token=, expert_groups=1, group_topk=expert_groups} of a table: a routing of tokens
 TokenRouting read_routing(Fields& fields) {
-  constexpr int64_t kMost = int64_t{1} << 20;
   TokenRouting routing;
-  routing.per_token = fields.integer("experts_per_token", 0, 1, kMost);
-  routing.experts = fields.integer("experts", routing.per_token, 1, kMost);
-  routing.groups = fields.integer("expert_groups", 1, 1, kMost);
-  routing.group_topk = fields.integer("group_topk", routing.groups, 1, kMost);
+  routing.per_token = fields.integer("experts_per_token", 0, 1, TokenRouting::kMost);
+  routing.experts = fields.integer("experts", routing.per_token, 1, int64_t{1} << 20);
+  routing.groups = fields.integer("expert_groups", 1, 1, TokenRouting::kMost);
+  routing.group_topk = fields.integer("group_topk", routing.groups, 1, TokenRouting::kMost);
+  if (routing.per_token == 0 && (routing.experts > 0 || routing.groups > 1 || routing.group_topk > 1))
+    throw ArgumentError("experts_per_token: expected with experts, expert_groups and group_topk, got nil");
   return routing;
 }
 

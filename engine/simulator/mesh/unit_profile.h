@@ -65,9 +65,9 @@ struct UnitProfile {
 
 /// Profiles of a network's units. They depend on the part of a strategy that decides what one
 /// device does for one micro-batch: `tensor`, `context` and `expert` of the mesh, recomputation,
-/// sequence parallelism, overlap_tp_grad_allreduce, and whether the schedule delays weight-gradient tasks. The first device of
-/// a group of context x tensor devices represents its stage: the time of any device is a lower
-/// bound on a step. Immutable after construction.
+/// sequence parallelism, overlap_tp_grad_allreduce, and whether the schedule delays weight-gradient tasks. The first
+/// device of a group of context x tensor devices represents its stage: the time of any device is a lower bound on a
+/// step. Immutable after construction.
 class UnitProfiler {
  public:
   /// The part of a strategy that decides its units.

@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local layout = require 'trinity.strategy.layout'
+local model = require 'trinity.graph.model'
 local text = require 'trinity.base.text'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
@@ -195,6 +196,7 @@ function megatron.arguments(outline)
   if mesh.expert > 1 then
     add('--expert-model-parallel-size', mesh.expert)
     add('--expert-tensor-parallel-size', 1)
+    add('--moe-token-dispatcher-type', model.token_dispatcher(outline.strategy.problem.cluster))
   end
   add('--micro-batch-size', outline.batch_size)
   add('--global-batch-size', outline.batch_size * mesh.data * outline.micro_batches)

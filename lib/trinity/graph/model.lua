@@ -551,6 +551,12 @@ function model.overlaps_tp_grad_allreduce(cluster)
   return how and (how.asked or cluster.basis.runtime) and how.runtime.overlap_tp_grad_allreduce or nil
 end
 
+--- Returns the token dispatcher with which all-to-alls of experts are priced on a cluster: 'alltoall' or 'flex'.
+function model.token_dispatcher(cluster)
+  local how = sheets[cluster]
+  return how and (how.asked or cluster.basis.runtime) and how.runtime.dispatcher or 'alltoall'
+end
+
 --- Returns the names of the clusters in models/clusters. Most take a count, as in dgx_h100x4.
 function model.cluster_names() return util.lua_names(cluster_folder) end
 

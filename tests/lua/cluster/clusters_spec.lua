@@ -416,6 +416,21 @@ describe('collectives against measurements', function()
   end)
 end)
 
+describe('an all-to-all of tokens', function()
+  it('is refused where its experts are not all said', function()
+    local cluster = trinity.cluster 'dgx_h100x2'
+    local function query(more)
+      local all = { kind = 'all_to_all', devices = { 1, 9 }, bytes = 1e6 }
+      for name, value in pairs(more) do all[name] = value end -- in any order
+      return function() return cluster:collective(all) end
+    end
+    expect(query { experts = 8 }):raises 'experts_per_token: expected with experts, expert_groups and group_topk, got nil'
+    expect(query { experts = 8, experts_per_token = 9 }):raises 'experts_per_token: expected 1 to 8 .*got 9'
+    expect(query { experts = 8, experts_per_token = 2, expert_groups = 513 }):raises 'expert_groups.*1 to 512'
+    expect(query { experts = 8, experts_per_token = 2 }().time_s):below(query {}().time_s)
+  end)
+end)
+
 describe('parts of an all-reduce', function()
   it('go through nodes: half of an all-reduce on four DGX H100', function()
     local cluster, members = trinity.cluster 'dgx_h100x4', {}

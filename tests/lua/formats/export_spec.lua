@@ -41,6 +41,14 @@ describe('a part of a plan that a format cannot express', function()
     local _, nothing = strategy:export { format = 'megatron', lossless = true }
     expect(#nothing):equals(0)
   end)
+  it("is not the dispatcher of tokens, which is the runtime's", function()
+    local graph = trinity.model('mixtral-8x7b', { layers = 2, sequence = 128, batch_size = 1 })
+    for runtime, word in pairs { megatron = 'flex', ['megatron-core-0.8'] = 'alltoall' } do -- in any order
+      local problem = trinity.problem { graph = graph, cluster = trinity.cluster('dgx_h100', { runtime = runtime }) }
+      local text = problem:strategy { mesh = { data = 8, expert = 8 } }:export { format = 'megatron' }
+      expect(text):matches('%-%-moe%-token%-dispatcher%-type ' .. word)
+    end
+  end)
   it('is never the order of axes, a list of devices or what holds for single operators', function()
     local mesh = { data = 2, tensor = 2 }
     for _, further in ipairs { { order = { 'data', 'tensor' } }, { devices = { 4, 3, 2, 1 } },
