@@ -494,7 +494,7 @@ TEST_CASE("a token goes to the expected number of parts that hold random experts
   // both groups in one half with probability 1/3
   CHECK(limited.destinations(2) == doctest::Approx(1.0 / 3 + 2.0 / 3 * 5 / 3));
   CHECK(TokenRouting{8, 2, 4, 4}.destinations(2) == doctest::Approx(TokenRouting{8, 2}.destinations(2)));
-  const int64_t most = TokenRouting::kMost;  // with so many groups, experts are nearly independent
+  const int64_t most = TokenRouting::kMost;  // with this number of groups, experts are nearly independent
   CHECK(TokenRouting{1 << 20, 8, most, most / 2}.destinations(2) == doctest::Approx(2 * (1 - 1.0 / 256)).epsilon(1e-3));
   CHECK(TokenRouting{1 << 20, most, most, most - 1}.destinations(most) > 0.6 * static_cast<double>(most));
 }

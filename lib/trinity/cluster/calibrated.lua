@@ -12,6 +12,7 @@ return {
         compute_efficiency = 0.7318, inside_share = 1.256, memory_efficiency = 0.6805, unaligned = 0.5092,
       },
     },
+    a800_80gb = { like = 'a100_80gb' },
     b200 = {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
@@ -45,6 +46,7 @@ return {
       },
     },
     h100_96gb = { assumed = { clock = 0.8939 }, like = 'h100' }, h200 = { like = 'h100' },
+    h800 = { like = 'h100' },
   },
   runtimes = {
     ['composer-2023'] = {

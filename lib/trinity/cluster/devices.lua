@@ -119,6 +119,10 @@ gpu('rtx4090', 24, 1, 1008e9, { float32 = 82.6e12, float16 = 165.2e12, bfloat16 
 
 -- NVIDIA A40 and L40S. Source: data sheets "NVIDIA A40" and "NVIDIA L40S".
 gpu('a40', 48, 1, 696e9, { float32 = 37.4e12, float16 = 149.7e12, bfloat16 = 149.7e12, float64 = 0.585e12 })
+-- NVIDIA A10 and L4. Source: data sheets "NVIDIA A10 Tensor Core GPU", "NVIDIA L4 Tensor Core GPU".
+gpu('a10', 24, 1, 600e9, { float32 = 31.2e12, float16 = 125e12, bfloat16 = 125e12, float64 = 0.976e12 })
+gpu('l4', 24, 1, 300e9, { float32 = 30.3e12, float16 = 121e12, bfloat16 = 121e12, float8 = 242.5e12,
+  float64 = 0.473e12 })
 gpu('l40s', 48, 1, 864e9, { float32 = 91.6e12, float16 = 362e12, bfloat16 = 362e12, float8 = 733e12,
   float64 = 1.43e12 })
 
@@ -126,6 +130,9 @@ gpu('l40s', 48, 1, 864e9, { float32 = 91.6e12, float16 = 362e12, bfloat16 = 362e
 gpu('a100', 40, ampere_gib, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
   ampere_convolutions)
 gpu('a100_80gb', 80, ampere_gib, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
+  ampere_convolutions)
+-- NVIDIA A800, an A100 with 8 of its 12 NVLinks and without Tensor Cores for float64.
+gpu('a800_80gb', 80, ampere_gib, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 9.7e12 },
   ampere_convolutions)
 
 local ampere = { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 }
@@ -137,6 +144,12 @@ gpu('a100_pcie_80gb', 80, ampere_gib, 1935e9, ampere, ampere_convolutions)
 -- Superchip".
 local hopper = { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12, float64 = 67e12 }
 gpu('h100', 80, hopper_gib, 3350e9, hopper, hopper_convolutions)
+-- H800, an H100 with 8 of its 18 NVLinks; H20, with 78 of its 132 multiprocessors and less of their Tensor Cores; both
+-- almost without float64.
+gpu('h800', 80, hopper_gib, 3350e9, { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12,
+  float64 = 1e12 }, hopper_convolutions)
+gpu('h20', 96, hopper_gib, 4000e9, { float32 = 44e12, float16 = 148e12, bfloat16 = 148e12, float8 = 296e12,
+  float64 = 1e12 })
 gpu('h200', 141, hopper_gib, 4800e9, hopper, hopper_convolutions)
 gpu('gh200', 96, hopper_gib, 4000e9, hopper, hopper_convolutions)
 gpu('gh200_141gb', 141, hopper_gib, 4800e9, hopper, hopper_convolutions)
@@ -157,12 +170,15 @@ gpu('gb200', 186, hopper_gib, 8000e9, { float32 = 80e12, float16 = 2500e12, bflo
 gpu('gb300', 288, hopper_gib, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
   float64 = 1.3e12 }, superchip_convolutions)
 
--- AMD Instinct MI250X, a module of two dies that software sees as two GPUs (mi250x_die is one of them), and MI300X;
--- float32 and float64 of the matrix units. Source: data sheets "AMD Instinct MI250X", "AMD Instinct MI300X".
+-- AMD Instinct MI250X, a module of two dies that software sees as two GPUs (mi250x_die is one of them), MI300X, MI325X
+-- and MI355X; float32 and float64 of the matrix units. Source: AMD's data sheets of these names.
 gpu('mi250x', 128, 1, 3277e9, { float32 = 95.7e12, float16 = 383e12, bfloat16 = 383e12, float64 = 95.7e12 })
 gpu('mi250x_die', 64, 1, 1638.5e9, { float32 = 47.85e12, float16 = 191.5e12, bfloat16 = 191.5e12, float64 = 47.85e12 })
-gpu('mi300x', 192, 1, 5300e9, { float32 = 163.4e12, float16 = 1307.4e12, bfloat16 = 1307.4e12, float8 = 2614.9e12,
-  float64 = 163.4e12 })
+local cdna3 = { float32 = 163.4e12, float16 = 1307.4e12, bfloat16 = 1307.4e12, float8 = 2614.9e12, float64 = 163.4e12 }
+gpu('mi300x', 192, 1, 5300e9, cdna3)
+gpu('mi325x', 256, 1, 6000e9, cdna3)
+gpu('mi355x', 288, 1, 8000e9, { float32 = 157.3e12, float16 = 2516.6e12, bfloat16 = 2516.6e12, float8 = 5033.2e12,
+  float64 = 78.6e12 })
 
 -- One core of an Intel Xeon E5-2690 v3 (12 cores, 2.6 GHz): two AVX2 units for multiply and add make 32
 -- float32 or 16 float64 operations a cycle (Intel's optimisation manual). A core alone reaches 19.9 GB/s
@@ -196,8 +212,8 @@ end
 host(16e9, 153.6e9 / 8, 'k80 p100_sxm2 v100 v100_32gb')
 host(16e9, 153.6e9 / 4, 'p100 p100_12gb gtx1080ti')
 host(16e9, 256e9 / 4, 'v100_pcie v100_pcie_32gb t4 titan_rtx rtx2080ti')
-host(32e9, 409.6e9 / 8, 'rtx3090 rtx4090 a40 l40s a100 a100_80gb a100_pcie a100_pcie_80gb')
-host(64e9, 614.4e9 / 8, 'h100 h100_96gb h100_pcie h200 mi300x')
+host(32e9, 409.6e9 / 8, 'rtx3090 rtx4090 a10 a40 l4 l40s a100 a100_80gb a100_pcie a100_pcie_80gb a800_80gb')
+host(64e9, 614.4e9 / 8, 'h100 h100_96gb h100_pcie h20 h200 h800 mi300x mi325x mi355x')
 host(64e9, 716.8e9 / 8, 'b200')
 host(64e9, 819.2e9 / 8, 'b300')
 -- NVLink-C2C, 900 GB/s in both directions together, of GB200 and GB300 for two GPUs; Grace's LPDDR5X. Source: data

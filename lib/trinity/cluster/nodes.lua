@@ -42,6 +42,10 @@ kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
 -- 2024: 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS
 -- Booster's).
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
+-- GPUs with fewer NVLinks (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 3.1: H800, a NIC for each).
+kinds.hgx_a800 = switched('a800_80gb', 8, 'nvswitch3', 8, 'pcie4', 'infiniband_hdr')
+kinds.hgx_h800 = switched('h800', 8, 'nvswitch4', 8, 'pcie5', 'infiniband_ndr')
+kinds.hgx_h20 = switched('h20', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 -- Jean Zay's partition of A100: a port of 100 Gbit/s (Omni-Path) for every two GPUs (github
 -- bigscience-workshop/bigscience, chronicles of BLOOM).
 kinds.jean_zay_a100 = switched('a100_80gb', 8, 'nvswitch3', 12, 'pcie4', 'infiniband_edr')
@@ -56,8 +60,10 @@ kinds.gb300_nvl72 = switched('gb300', 72, 'nvswitch5', 18, 'pcie6', 'infiniband_
 -- Four GH200 with six NVLinks to each of three others (HPE Cray EX254n), and one a host.
 kinds.gh200_4 = meshed('gh200', 4, 'nvlink4', 6, 'pcie5', 'infiniband_hdr')
 kinds.gh200_1 = meshed('gh200_141gb', 1, 'nvlink4', 1, 'pcie5', 'infiniband_ndr')
--- AMD: eight MI300X with one xGMI link between every two; four MI250X (HPE Cray EX235a).
+-- AMD: eight MI300X to MI355X with one xGMI link between every two; four MI250X (HPE Cray EX235a).
 kinds.mi300x_8 = meshed('mi300x', 8, 'xgmi_mi300', 1, 'pcie5', 'infiniband_ndr')
+kinds.mi325x_8 = meshed('mi325x', 8, 'xgmi_mi300', 1, 'pcie5', 'infiniband_ndr')
+kinds.mi355x_8 = meshed('mi355x', 8, 'xgmi_mi300', 1, 'pcie5', 'infiniband_ndr')
 kinds.mi250x_4 = meshed('mi250x', 4, 'xgmi_mi200', 1, 'pcie4', 'infiniband_hdr')
 -- Servers and workstations without NVSwitch; their NICs are common choices, not the only ones.
 kinds.p100_4 = over_pcie('p100', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
@@ -69,6 +75,8 @@ kinds.rtx2080ti_8 = over_pcie('rtx2080ti', 8, 'pcie3', 'upi', 1, 'infiniband_edr
 kinds.rtx3090_8 = over_pcie('rtx3090', 8, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr')
 kinds.rtx4090_8 = over_pcie('rtx4090', 8, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr')
 kinds.a40_8 = over_pcie('a40', 8, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr', 'nvlink3_bridge', 4)
+kinds.a10_4 = over_pcie('a10', 4, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr')
+kinds.l4_8 = over_pcie('l4', 8, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr')
 kinds.l40s_8 = over_pcie('l40s', 8, 'pcie4', 'infinity_fabric', 2, 'infiniband_hdr')
 kinds.a100_pcie_8 = over_pcie('a100_pcie', 8, 'pcie4', 'infinity_fabric', 2, 'infiniband_hdr', 'nvlink3', 12)
 kinds.a100_pcie_80gb_8 = over_pcie('a100_pcie_80gb', 8, 'pcie4', 'infinity_fabric', 2, 'infiniband_hdr', 'nvlink3', 12)

@@ -34,7 +34,7 @@ end
 -- Bandwidths are what NVIDIA's NCCL reckons with (src/graph/topo.h: SM60_NVLINK_BW 18, SM70 and SM80 20, SM86 12,
 -- SM90 20.6, SM100 40.1 GB/s a link, PCI_BW 12 for PCIe 3 x16 and in proportion for 4 to 6, BDW_QPI_BW 6,
 -- SKL_QPI_BW 10, SRP_QPI_BW 22, AMD_BW 16, NET_BW 12 for 100 Gbit/s), of xGMI what AMD's RCCL does (the same file:
--- MI200_XGMI_WIDTH 36, GFX94X_XGMI_WIDTH 48), raw rates in brackets. Latencies add up along a route to
+-- MI200_XGMI_WIDTH 36, GFX94X_ and GFX95X_XGMI_WIDTH 48), raw rates in brackets. Latencies add up along a route to
 -- NCCL's for one step of a ring (src/graph/tuning.cc, Ring with protocol Simple): 3.4 us over NVLink,
 -- 5.7 us over PCIe, 9.6 us over a network. They include the software at both ends, so the end at a
 -- device carries them and links between switches none.

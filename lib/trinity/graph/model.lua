@@ -551,7 +551,7 @@ function model.overlaps_tp_grad_allreduce(cluster)
   return how and (how.asked or cluster.basis.runtime) and how.runtime.overlap_tp_grad_allreduce or nil
 end
 
---- Returns the token dispatcher with which all-to-alls of experts are priced on a cluster: 'alltoall' or 'flex'.
+--- Returns the token dispatcher with which all-to-alls of experts are simulated on a cluster: 'alltoall' or 'flex'.
 function model.token_dispatcher(cluster)
   local how = sheets[cluster]
   return how and (how.asked or cluster.basis.runtime) and how.runtime.dispatcher or 'alltoall'
