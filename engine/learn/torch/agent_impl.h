@@ -79,27 +79,7 @@ struct Agent::Impl {
   double entropy_weight() const;
   void move_baseline(double mean);
 
-  // Imitation (agent_imitate.cpp).
-  ImitationReport imitate(std::span<const int32_t> given, std::span<const double> weights_given,
-                          const ImitationOptions& how);
-  std::vector<std::vector<int32_t>> unit_devices(std::span<const int32_t> given) const;
-  std::vector<double> unit_work() const;
-  std::vector<int32_t> infer_groups(const std::vector<std::vector<int32_t>>& device_of,
-                                    const std::vector<double>& weight);
-  double set_prior(const std::vector<int32_t>& target, double smoothing);
-  void devices_of_groups(std::span<const int32_t> grouping, const std::vector<int32_t>& device_of,
-                         int64_t* out) const;
-  void imitation_row(Shard& shard, int64_t row, uint64_t stream_index,
-                     const std::vector<int32_t>& target,
-                     const std::vector<int32_t>& device_of) const;
-  Shard imitated(const std::vector<int32_t>& target,
-                 const std::vector<std::vector<int32_t>>& device_of) const;
-  void set_device_prior(const std::vector<int32_t>& target,
-                        const std::vector<std::vector<int32_t>>& device_of,
-                        const std::vector<double>& weight, double smoothing);
-  void teach(const std::vector<int32_t>& target, const std::vector<std::vector<int32_t>>& device_of,
-             const std::vector<double>& weight, const ImitationOptions& how, int32_t steps);
-  double agreement(const std::vector<int32_t>& device_of);
+  class Imitation;  // agent_imitate.cpp
 
   const float* unit_row(int64_t unit) const { return group_rows.data_ptr<float>() + unit * groups; }
   torch::Tensor to_device(const torch::Tensor& tensor) const {
