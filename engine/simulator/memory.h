@@ -199,7 +199,7 @@ class SlotMemory {
     if (!problem_.has_workspace()) return;
     for (int32_t o = 0; o < problem_.operators(); ++o)
       if (!not_last || !problem_.once(o))
-        hold({position[o], position[o]}, problem_.workspace_bytes(o), run * problem_.operators() + o, -1);
+        hold({position[o], position[o]}, problem_.graph().op(o).workspace_bytes, run * problem_.operators() + o, -1);
   }
 
   const int32_t* positions(int32_t run) const {
@@ -260,7 +260,7 @@ class SlotMemory {
     }
     for (int32_t i = 0; i < outputs; ++i) hold_output(task, op, i, {position, last_use(i, device)});
     if (problem_.has_workspace() && !member)
-      hold({position, position}, problem_.workspace_bytes(op), task, -1);
+      hold({position, position}, problem_.graph().op(op).workspace_bytes, task, -1);
   }
 
   /// Finds the last slot in which each output of a task is read on each device.

@@ -39,7 +39,7 @@ class OperatorMemory {
 
   int64_t bytes(int32_t op) {
     const auto& graph = problem_.graph();
-    int64_t sum = graph.op(op).collective < 0 ? problem_.workspace_bytes(op) : 0;
+    int64_t sum = graph.op(op).collective < 0 ? graph.op(op).workspace_bytes : 0;
     for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
       if (i != problem_.first_output(op) || problem_.alias(op) < 0) sum += problem_.held_bytes()[i];
     if (problem_.rules().broadcast) return sum;  // only the first receiver holds the copy
@@ -107,7 +107,7 @@ class InstantMemory {
   int64_t bytes(int32_t op) {
     mark(op);
     ++round_;
-    int64_t sum = problem_.workspace_bytes(op);
+    int64_t sum = problem_.graph().op(op).workspace_bytes;
     for (int32_t o = 0; o <= op; ++o) {
       if (state_[o] != State::before) continue;
       for (const auto& reader : problem_.readers(o)) {

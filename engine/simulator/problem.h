@@ -167,7 +167,6 @@ class Problem {
   }
   /// Minimum over all devices.
   int64_t framework_bytes() const;
-  int64_t workspace_bytes(int32_t op) const { return graph_->op(op).workspace_bytes; }
   bool has_workspace() const { return has_workspace_; }
   /// True if `op` runs once per step, whatever the number of micro-batches.
   bool once(int32_t op) const { return once_[op]; }

@@ -100,7 +100,7 @@ class Memory {
       if (!started.empty()) {
         const Task& task = story_.tasks[started[slot]];
         level.time_ns = task.start_ns;
-        level.bytes += problem_.workspace_bytes(task.op);
+        level.bytes += problem_.graph().op(task.op).workspace_bytes;
       }
       levels.push_back(level);
     }

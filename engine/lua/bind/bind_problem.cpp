@@ -323,7 +323,7 @@ auto task_graph(const BoundProblem& of) {
       sum += problem->held_bytes()[i];
     const bool slots = model == MemoryModel::slots;
     output_bytes.push_back(model == MemoryModel::none ? 0 : sum);
-    workspace_bytes.push_back(slots ? problem->workspace_bytes(o) : 0);
+    workspace_bytes.push_back(slots ? problem->graph().op(o).workspace_bytes : 0);
     fixed_bytes.push_back(slots ? problem->fixed_bytes(o) : 0);
   }
   for (int32_t d = 0; d < graph.processors; ++d)

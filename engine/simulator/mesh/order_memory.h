@@ -84,7 +84,7 @@ class OrderMemory : protected OrderProgram {
         }
       }
       if (problem_->has_workspace() && !member(op))
-        hold({op, -1, {}, problem_->workspace_bytes(op), false});
+        hold({op, -1, {}, problem_->graph().op(op).workspace_bytes, false});
     }
   }
 
