@@ -72,16 +72,28 @@ rules.list = {
     { 'virtual_stages', three_ranks, 'interleaving over three ranks or more',
       'megatron/core/parallel_state.py before 3ee489d9ea (Megatron-Core 0.8)' },
   },
-  ['megatron-2023'] = { { 'base', 'megatron-core-0.7' } },
-  ['megatron-2021'] = { -- Narayanan et al., SC 2021; Korthikanti et al., 2022
+  ['megatron-2023'] = {
     { 'base', 'megatron-core-0.7' },
-    { 'context', { 1 }, 'no context parallelism', 'megatron/core/parallel_state.py before 0.5' },
+    { 'context', { 1 }, 'no context parallelism', 'megatron before 292543d342 (October 2023)' },
+    { 'expert', { 1 }, 'no expert parallelism', 'megatron before e8c22152ea (October 2023)' },
   },
-  ['megatron-deepspeed-2022'] = {
-    { 'base', 'megatron-2021' },
+  ['megatron-2022'] = { { 'base', 'megatron-2023' } }, -- Korthikanti et al., 2022
+  ['megatron-2021'] = { -- Narayanan et al., SC 2021
+    { 'base', 'megatron-2022' },
+    { 'sequence_parallel', { false }, 'no sequence parallelism', 'megatron before cfd2e21607 (April 2022)' },
+    { 'recompute', { 'none', 'full', 'by_layer' }, 'none, layers', 'megatron before bbab79f869 (May 2022)' },
+    { 'zero_stage', { 0 }, 'no distributed optimizer', 'megatron before 28b63ec78b (March 2022)' },
+  },
+  ['megatron-deepspeed-2022'] = { -- bigscience-workshop/Megatron-DeepSpeed 8387ae17
+    { 'base', 'megatron' },
     { 'schedule', { '1f1b' }, '1F1B', 'deepspeed/runtime/pipe/schedule.py: TrainSchedule' },
-    { 'expert', { 1 }, 'no experts', 'bigscience-workshop/Megatron-DeepSpeed, megatron/arguments.py' },
-    { 'sequence_parallel', { false }, 'no sequence parallelism', 'the same' },
+    { 'context', { 1 }, 'no context parallelism', 'megatron/arguments.py' },
+    { 'expert', { 1 }, 'no experts', 'megatron/arguments.py' },
+    { 'sequence_parallel', { false }, 'no sequence parallelism', 'megatron/arguments.py' },
+    { 'recompute', { 'none', 'full' }, 'none, whole layers', 'megatron/arguments.py: checkpoint_activations' },
+    { 'zero_stage', { 0, 1 }, 'ZeRO 0 and 1', 'deepspeed/runtime/pipe/engine.py' },
+    { 'optimizer_offload_fraction', { 0 }, 'no CPU offload', 'megatron/arguments.py' },
+    { 'activation_offload_fraction', { 0 }, 'no activations on the host', 'megatron/arguments.py' },
   },
   deepspeed = {
     { 'tensor', { 1 }, 'no tensor parallelism', 'Narayanan et al., SC 2021, section 5.2' },

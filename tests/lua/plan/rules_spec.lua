@@ -43,6 +43,8 @@ local row = { family = 'gpt', tp = '2', pp = '2', vpp = '', cp = '1', ep = '1', 
   global_batch = '32', layers = '12', fsdp = '', recompute = '', hybrid_pattern = '', sequence_parallel = '1',
   distributed_optimizer = '1' }
 
+local first = merged(row, { sequence_parallel = '', distributed_optimizer = '0' }) -- what Megatron-LM of 2021 had
+
 describe('what a runtime runs', function()
   it('is what its client takes', function()
     expect(wrong('megatron', row)):equals(nil)
@@ -50,10 +52,20 @@ describe('what a runtime runs', function()
     expect(wrong('megatron', merged(row, { fsdp = 'megatron:3' }))):matches '^ZeRO 2 and 3 without a pipeline'
     expect(wrong('megatron', merged(row, { fsdp = 'megatron:3', pp = '1' }))):equals(nil)
     expect(wrong('any', merged(row, { fsdp = 'megatron:3' }))):equals(nil)
-    expect(wrong('megatron-2021', merged(row, { cp = '2' }))):matches '^no context parallelism'
+    expect(wrong('megatron-2021', merged(first, { cp = '2' }))):matches '^no context parallelism'
     for _, runtime in ipairs { 'megatron-2021', 'megatron-2022', 'megatron-2023', 'megatron-core-0.7' } do
-      expect(wrong(runtime, merged(row, { vpp = '3' }))):matches '^interleaving over three ranks'
+      expect(wrong(runtime, merged(first, { vpp = '3' }))):matches '^interleaving over three ranks'
     end
+    for _, runtime in ipairs { 'megatron-2022', 'megatron-2023' } do
+      expect(wrong(runtime, row)):equals(nil)
+      expect(wrong(runtime, merged(row, { cp = '2' }))):matches '^no context parallelism'
+    end
+    expect(wrong('megatron-2021', first)):equals(nil)
+    expect(wrong('megatron-2021', merged(first, { sequence_parallel = '1' }))):matches '^no sequence parallelism'
+    expect(wrong('megatron-2021', merged(first, { distributed_optimizer = '1' }))):matches '^no distributed optimizer'
+    -- BLOOM's plan: 70 layers, embedding and logits are those of 12 equal stages
+    expect(wrong('megatron-deepspeed-2022', merged(first, { tp = '4', pp = '12', dp = '8', layers = '70',
+      distributed_optimizer = '1', recompute = 'full' }))):equals(nil)
     expect(wrong('megatron-core-0.8', merged(row, { vpp = '3' }))):equals(nil)
     expect(wrong('eager', row, 0)):matches '^fully_shard: ZeRO' -- the rules of its base, torchtitan
     expect(wrong('eager', row)):matches '^fully_shard reduces gradients module by module'
