@@ -197,6 +197,8 @@ local function model_options(row, m, plan, kind)
     -- Megatron-Bridge, perf_recipes/_common.py: cross_entropy_fusion_impl = 'te', grad_reduce_in_fp32 = False; likewise
     -- NeMo's configurations for MLPerf (grad_sync_dtype: bf16), the loss in the configurations of Llama
     fused_loss = row.fused_loss == 'yes' or bridge or mlperf and m.gated, optimizer = 'adam',
+    -- torchtitan 9dec370, train.py: the loss is not compiled (job/memory.lua)
+    logit_bytes = contains(row, 'verified', 'llama3_h100_202412') and 6 or nil,
     gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype
       or (bridge or mlperf) and 'bfloat16' or 'float32' }
 end

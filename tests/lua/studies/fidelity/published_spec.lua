@@ -16,7 +16,7 @@ local util = require 'trinity.base.util'
 
 local columns = { 'id', 'model', 'parameters_b', 'hidden', 'layers', 'heads', 'kv_heads', 'ffn', 'vocab', 'experts',
   'experts_per_token', 'sequence', 'global_batch', 'micro_batch', 'gpus', 'gpu', 'tp', 'pp', 'vpp', 'dp', 'cp', 'ep', 'zero',
-  'recompute', 'precision', 'value', 'unit', 'source', 'note' }
+  'recompute', 'precision', 'value', 'unit', 'source', 'verified', 'note' }
 local small = { id = 'r1', model = 'GPT', parameters_b = '0.09', hidden = '1024', layers = '6', heads = '8', ffn = '4096',
   vocab = '8192', sequence = '1024', global_batch = '64', micro_batch = '2', gpus = '8', gpu = 'H100-80GB', tp = '2', pp = '2',
   dp = '2', precision = 'bf16', value = '1000', unit = 'tokens_per_s_per_gpu' }
@@ -157,6 +157,12 @@ describe('a prediction', function()
     local plain, async = row_of { gpu = 'H100-96GB', note = 'torch.compile' }, row_of { gpu = 'H100-96GB', note = 'AsyncTP torch.compile' }
     expect(speed(async, nil, { async_share = 1 })):equals(speed(plain))
     expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
+  end)
+  it('keeps a loss that was not compiled in float32', function()
+    local function bytes(page)
+      return told({ gpu = 'H100-96GB', vocab = '131072', verified = 'benchmarks/' .. page }).memory_bytes
+    end
+    expect(bytes 'llama3_h100_202412_torchtitan.md' > bytes 'asyncTP_llama3_h100_2025-06_torchtitan.md'):truthy()
   end)
   it('reduces gradients in buckets of its software: Megatron-LM by replicas, runs of 2021 after the backward pass', function()
     local function bucket(changes)
