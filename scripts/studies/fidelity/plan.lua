@@ -78,6 +78,9 @@ local function stated_space(row, batch)
     sequence_parallel = function(point)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
     end,
+    activation_offload_fraction = function(point)
+      return { point.pipeline == 1 and row.case.strategy.activation_offload_fraction or 0 }
+    end,
     schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
     zero_stage = function(point) return { shard_of(point, p.zero_stage) } end,
     virtual_stages = function(point)

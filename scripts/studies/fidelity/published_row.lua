@@ -186,6 +186,8 @@ end
 local function model_options(row, m, plan, kind)
   local d, sequence = m.deepseek, whole(row, 'sequence') / plan.context
   local bridge, mlperf = contains(row, 'source', 'megatron-bridge'), contains(row, 'source', 'mlperf')
+  -- NeMo-Framework-Launcher, examples/training/gpt and llama, h100/*_fp8*.sh: optim.grad_sync_dtype=bf16
+  local launcher = kind == 'fp8' and contains(row, 'source', 'nemo 24')
   return { layers = m.layers, hidden = m.hidden, heads = m.heads, num_kv_heads = m.kv_heads, head_dim = m.head_dim,
     feed_forward = m.ffn, gated = m.gated, bias = m.gated and 'none' or 'all', norm = m.gated and 'rms' or 'layer',
     vocabulary = math.ceil(m.vocab / plan.tensor) * plan.tensor, positions = m.gated and 0 or sequence,
@@ -200,11 +202,19 @@ local function model_options(row, m, plan, kind)
     -- torchtitan 9dec370, train.py: the loss is not compiled (job/memory.lua)
     logit_bytes = contains(row, 'verified', 'llama3_h100_202412') and 6 or nil,
     gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype
-      or (bridge or mlperf) and 'bfloat16' or 'float32' }
+      or (bridge or mlperf or launcher) and 'bfloat16' or 'float32' }
+end
+
+--- The share of the activations that a recipe of Megatron-Bridge keeps on the host (cpu_offloading_num_layers).
+local function offloaded(row, m, plan, kind)
+  local layers = plan.zero_stage == 3 and contains(row, 'source', 'megatron-bridge')
+    and tables.meaning('layers on the host', ('%s %s %s'):format(row.gpu, row.model, kind))
+  return layers and layers / m.layers or nil
 end
 
 local function case_of(row, m, plan, kind, assume)
-  local runtime = runtime_of(row, m, plan, kind, assume)
+  local runtime, on_host = runtime_of(row, m, plan, kind, assume), offloaded(row, m, plan, kind)
+  if on_host then assume('%g of the activations are on the host', on_host) end
   return { model = 'decoder', model_options = model_options(row, m, plan, kind),
     cluster = nodes.job(machines[row.gpu], plan.gpus), runtime = runtime,
     recomputes = plan.unfused and plan.recompute == 'none' and { 'none', 'selective', 'full' } or nil,
@@ -212,7 +222,7 @@ local function case_of(row, m, plan, kind, assume)
       expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
       virtual_stages = plan.virtual, stages = case.stages(m.layers, plan.pipeline * plan.virtual),
       micro_batches = plan.micro_batches, recompute = plan.recompute, zero_stage = plan.zero_stage,
-      sequence_parallel = plan.sequence_parallel } }
+      sequence_parallel = plan.sequence_parallel, activation_offload_fraction = on_host } }
 end
 
 --- Tokens per second and GPU that a row states; nil where it states none. Formulas of FLOP a token: Narayanan et al.,

@@ -158,6 +158,17 @@ describe('a prediction', function()
     expect(speed(async, nil, { async_share = 1 })):equals(speed(plain))
     expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
   end)
+  it('has what a recipe keeps on the host, and reduces gradients as its script says', function()
+    local changes = { model = 'LLAMA3-70B', gpu = 'GB200', precision = 'fp8', tp = '1', pp = '1', dp = '8', zero = '3', layers = '80',
+      source = 'Megatron-Bridge NeMo 25.11' }
+    local row = row_of(changes)
+    expect(row.case.strategy.activation_offload_fraction):equals(0.5)
+    expect(has(row.assumed, '0.5 of the activations')):truthy()
+    expect(row_of(util.merged(changes, { precision = 'bf16' })).case.strategy.activation_offload_fraction):equals(nil)
+    local launcher = { precision = 'fp8', source = 'NeMo launcher examples README (NeMo 24.05)' }
+    expect(row_of(launcher).case.model_options.gradient_dtype):equals 'bfloat16'
+    expect(row_of(util.merged(launcher, { precision = 'bf16' })).case.model_options.gradient_dtype):equals 'float32'
+  end)
   it('keeps a loss that was not compiled in float32', function()
     local function bytes(page)
       return told({ gpu = 'H100-96GB', vocab = '131072', verified = 'benchmarks/' .. page }).memory_bytes
