@@ -68,7 +68,7 @@ end
 --- Values of tensor, pipeline, data, micro-batch and virtual stages that the row's framework runs; all else as the row
 --- states it. DeepSpeed's ZeRO-3 was run "without any model parallelism" (Narayanan et al., SC 2021, section 5.2).
 local function stated_space(row, batch)
-  local p, layers, sizes = row.plan, row.network.layers, {}
+  local p, layers, sizes, on_host = row.plan, row.network.layers, {}, row.case.strategy.activation_offload_fraction
   for _, size in ipairs { 1, 2, 4, 8, p.micro_batch } do
     if batch % size == 0 and size > (sizes[#sizes] or 0) then sizes[#sizes + 1] = size end
   end
@@ -78,9 +78,7 @@ local function stated_space(row, batch)
     sequence_parallel = function(point)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
     end,
-    activation_offload_fraction = function(point)
-      return { point.pipeline == 1 and row.case.strategy.activation_offload_fraction or 0 }
-    end,
+    activation_offload_fraction = function(point) return { point.pipeline == 1 and on_host or 0 } end,
     schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
     zero_stage = function(point) return { shard_of(point, p.zero_stage) } end,
     virtual_stages = function(point)

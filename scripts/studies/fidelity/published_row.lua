@@ -205,16 +205,11 @@ local function model_options(row, m, plan, kind)
       or (bridge or mlperf or launcher) and 'bfloat16' or 'float32' }
 end
 
---- The share of the activations that a recipe of Megatron-Bridge keeps on the host (cpu_offloading_num_layers).
-local function offloaded(row, m, plan, kind)
-  local layers = plan.zero_stage == 3 and contains(row, 'source', 'megatron-bridge')
-    and tables.meaning('layers on the host', ('%s %s %s'):format(row.gpu, row.model, kind))
-  return layers and layers / m.layers or nil
-end
-
 local function case_of(row, m, plan, kind, assume)
-  local runtime, on_host = runtime_of(row, m, plan, kind, assume), offloaded(row, m, plan, kind)
-  if on_host then assume('%g of the activations are on the host', on_host) end
+  local runtime = runtime_of(row, m, plan, kind, assume)
+  local on_host = plan.zero_stage == 3 and contains(row, 'source', 'megatron-bridge')
+    and tables.meaning('layers on the host', ('%s %s %s'):format(row.gpu, row.model, kind))
+  if on_host then assume('activations of %s layers are on the host', on_host) end
   return { model = 'decoder', model_options = model_options(row, m, plan, kind),
     cluster = nodes.job(machines[row.gpu], plan.gpus), runtime = runtime,
     recomputes = plan.unfused and plan.recompute == 'none' and { 'none', 'selective', 'full' } or nil,
@@ -222,7 +217,8 @@ local function case_of(row, m, plan, kind, assume)
       expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
       virtual_stages = plan.virtual, stages = case.stages(m.layers, plan.pipeline * plan.virtual),
       micro_batches = plan.micro_batches, recompute = plan.recompute, zero_stage = plan.zero_stage,
-      sequence_parallel = plan.sequence_parallel, activation_offload_fraction = on_host } }
+      sequence_parallel = plan.sequence_parallel,
+      activation_offload_fraction = on_host and on_host / m.layers or nil } }
 end
 
 --- Tokens per second and GPU that a row states; nil where it states none. Formulas of FLOP a token: Narayanan et al.,
