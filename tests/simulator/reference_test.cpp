@@ -68,12 +68,39 @@ TEST_CASE("a thousand devices around two levels of switches equal the reference"
   }
 }
 
-TEST_CASE("without memory, with pauses and without queues all equals the reference") {
+TEST_CASE("when hundreds are ready at once all equals the reference") {
   for (uint64_t i = 0; i < test::draws(100); ++i) {
-    auto c = test::random_case(i, {.queue = QueueModel::none, .most_micro_batches = 3});
+    RandomStream random(test::law_seed(), "wide", i);
+    test::GraphMaker make("wide");
+    for (int o = 0; o < 800; ++o) {  // that read any earlier ones
+      make.op("op" + std::to_string(o), 1e-9 * static_cast<double>(random.below(3000)));
+      make.output(o, static_cast<int64_t>(random.below(10000)));
+      for (uint64_t reads = o < 5 ? 0 : 1 + random.below(2); reads > 0; --reads)
+        make.read(o, static_cast<int>(random.below(static_cast<uint64_t>(o))));
+    }
+    test::Case c{.spec = test::uniform_spec(1 + static_cast<int>(i / 5 % 5), 5e9, i % 2 ? 0 : 1e-6)};
+    c.spec.queue = test::kQueues[i % 5];
+    c.problem = test::share_problem(make.share(), c.spec);
+    c.placement = test::random_placement(random, c.problem->graph(), c.problem->devices());
+    c.schedule.dispatch = test::kDispatchRules[i / 5 % 3];
+    if (c.schedule.dispatch == DispatchRule::priority)
+      for (int o = 0; o < 800; ++o) c.schedule.priority.push_back(static_cast<int64_t>(random.below(5)));
+    c.schedule.micro_batches = i / 20 % 2 ? 3 : 1;
+    compare(c, i);
+  }
+}
+
+TEST_CASE("without memory and with pauses all equals the reference") {
+  for (uint64_t i = 0; i < test::draws(400); ++i) {
+    auto c = test::random_case(i, {.queue = test::kQueues[i % 5],
+                                   .dispatch = test::kDispatchRules[i / 5 % 3],
+                                   .most_devices = i % 7 ? 4 : 12,
+                                   .most_micro_batches = i % 11 ? 3 : 7});
     auto rules = c.problem->rules();
+    const bool shared = rules.queue == QueueModel::route || rules.queue == QueueModel::fair;
     rules.memory = i % 2 ? MemoryModel::none : MemoryModel::slots;
-    rules.device_dead_ns = 3000;
+    rules.device_dead_ns = i % 4 ? 5700 : 0;
+    rules.link_dead_ns = !shared && i / 10 % 2 ? 25000 : 0;
     rules.dead_after_free = i % 3 == 0;
     c.problem = std::make_shared<const Problem>(std::make_shared<const Graph>(c.problem->graph()),
                                                 std::make_shared<const Cluster>(c.spec), rules);

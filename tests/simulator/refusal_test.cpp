@@ -5,7 +5,6 @@
 #include "simulator/batch.h"
 #include "simulator/memory_bound.h"
 #include "support/cases.h"
-#include "support/rebuild.h"
 
 using namespace trinity;
 

@@ -4,10 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "simulator/order_engine.h"
 #include "simulator/pricer.h"
@@ -237,15 +235,11 @@ struct Drawn {
   Strategy strategy;
 };
 
-std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false,
-                           bool placed = false, bool sequence = false) {
+std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false, bool placed = false) {
   RandomStream random(test::law_seed(), stream, draw);
-  Drawn found{sequence ? test::decoder(random, 4)
-                       : test::blocks(random, 8, many && random.below(2) == 0),
-              nullptr, {}};
+  Drawn found{test::blocks(random, 8, many && random.below(2) == 0), nullptr, {}};
   auto& mesh = found.strategy.parallelism.emplace(test::mesh_of(random));
-  if (sequence) test::share_sequence(random, mesh);
-  else mesh.sequence_parallel = false;
+  mesh.sequence_parallel = false;
   if (many) {
     mesh.mesh.data = 1 + static_cast<int32_t>(random.below(2));
     mesh.micro_batches = 24 + static_cast<int32_t>(random.below(80));
@@ -322,107 +316,6 @@ TEST_CASE("micro-batches that repeat others take as long as all of them") {
   MESSAGE(decided << " decided, " << repeated << " of them with " << left_out << " of " << all
                   << " micro-batches left out");
   CHECK(repeated >= test::least(140));  // half: without an order's own period only speed is lost
-}
-
-/// Lists of the same numbers but for their names.
-bool numbered_alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
-  std::map<int32_t, int32_t> to, from;
-  for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i)
-    if (to.emplace(a[i], b[i]).first->second != b[i] ||
-        from.emplace(b[i], a[i]).first->second != a[i])
-      return false;
-  return a.size() == b.size();
-}
-
-/// The groups of the representatives equal the groups of all pipeline groups.
-void check_groups(const LoweredGraph& lane, const LoweredGraph& replica,
-                  const LoweredGraph& all) {
-  const ReplicaLanes made(lane, false), whole(replica, false);
-  REQUIRE(made.lanes().size() == whole.lanes().size());
-  for (size_t c = 0; c < lane.graph.collectives().size(); ++c) {
-    const int32_t device = lane.device_of(lane.graph.collectives()[c].members[0]);
-    CHECK(made.groups()[static_cast<size_t>(made.group_of(static_cast<int32_t>(c), device))] ==
-          whole.groups()[static_cast<size_t>(whole.group_of(all.collective[c], device))]);
-  }
-  for (size_t l = 0; l < made.lanes().size(); ++l) {
-    CHECK(made.lanes()[l].devices == whole.lanes()[l].devices);
-    const std::set<std::pair<int32_t, int32_t>> sends(made.lanes()[l].sends.begin(),
-                                                      made.lanes()[l].sends.end());
-    CHECK(sends == std::set<std::pair<int32_t, int32_t>>(whole.lanes()[l].sends.begin(),
-                                                         whole.lanes()[l].sends.end()));
-    const auto groups = [l](const ReplicaLanes& of) {
-      std::vector<std::vector<int32_t>> devices;
-      for (const int32_t group : of.lanes()[l].groups)
-        devices.push_back(of.groups()[static_cast<size_t>(group)]);
-      return devices;
-    };
-    CHECK(groups(made) == groups(whole));
-  }
-}
-
-/// Operators of some pipeline groups equal the operators that all have there.
-void check_lanes(const LoweredGraph& lane, const LoweredGraph& replica,
-                 const std::vector<bool>& made) {
-  std::vector<bool> operators;
-  for (const auto& role : replica.roles) operators.push_back(made[static_cast<size_t>(role.device)]);
-  const auto all = kept(replica, operators);
-  REQUIRE(lane.graph.operator_count() == all.graph.operator_count());
-  for (size_t op = 0; op < all.roles.size(); ++op) {
-    auto expected = all.roles[op];
-    expected.together = lane.roles[op].together;
-    CHECK(lane.roles[op] == expected);
-  }
-  CHECK(lane.joined == all.joined);
-  CHECK(numbered_alike(lane.each(&OperatorRole::together), all.each(&OperatorRole::together)));
-  check_groups(lane, replica, all);
-  for (int32_t op = 0; op < lane.graph.operator_count(); ++op) {
-    const auto &a = lane.graph.op(op), &b = all.graph.op(op);
-    REQUIRE(a.type == b.type);
-    REQUIRE(a.inputs == b.inputs);
-    REQUIRE(a.outputs == b.outputs);
-    REQUIRE(a.collective == b.collective);
-    CHECK(a.flops == b.flops);
-    CHECK(a.traffic_bytes == b.traffic_bytes);
-    CHECK(a.parameter_bytes() + a.persistent_bytes == b.parameter_bytes() + b.persistent_bytes);
-    for (size_t o = 0; o < a.outputs.size(); ++o)
-      CHECK(lane.graph.tensor(a.outputs[o]).bytes == all.graph.tensor(b.outputs[o]).bytes);
-  }
-  for (size_t c = 0; c < lane.graph.collectives().size(); ++c) {
-    CHECK(lane.graph.collectives()[c].bytes == all.graph.collectives()[c].bytes);
-    CHECK(lane.graph.collectives()[c].members == all.graph.collectives()[c].members);
-  }
-}
-
-TEST_CASE("one pipeline group per class has what all pipeline groups have of it") {
-  int lanes = 0, several = 0, context[3] = {0, 0, 0};
-  for (uint64_t draw = 0; draw < test::draws(800); ++draw) {
-    const auto given = drawn("lanes", draw, draw % 4 == 1, false, draw % 4 > 1);
-    if (!given) continue;
-    const auto& mesh = given->strategy.parallelism->mesh;
-    LaneParts parts;
-    const auto lane =
-        lower_lane(*given->strategy.parallelism, *given->graph, *given->cluster, parts);
-    const int32_t width = mesh.width();
-    if (!lane || width == 1) continue;
-    ++lanes;
-    const auto kinds = std::ssize(std::set<int32_t>(lane->lanes.begin(), lane->lanes.end()));
-    several += kinds > 1 && kinds < width;
-    if (mesh.context > 1 && kinds < width)
-      ++context[static_cast<size_t>(given->strategy.parallelism->cp_comm_type)];
-    CAPTURE(draw);
-    const auto replica =
-        lower_replica(*given->strategy.parallelism, *given->graph, *given->cluster);
-    std::vector<bool> devices;
-    for (int32_t d = 0; d < mesh.pipeline * width; ++d)
-      devices.push_back(lane->lanes[static_cast<size_t>(d % width)] == d % width);
-    check_lanes(*lane, replica, devices);
-  }
-  MESSAGE(lanes << " of meshes, " << several << " of several kinds; with the sequence shared out "
-                << context[0] << " gather keys, " << context[1] << " pass them round, " << context[2]
-                << " exchange heads");
-  CHECK(lanes >= test::least(40));
-  CHECK(several >= test::least(5));
-  for (const int count : context) CHECK(count >= test::least(10));
 }
 
 int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
