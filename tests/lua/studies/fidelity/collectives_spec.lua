@@ -3,10 +3,8 @@
 local collectives = require 'studies.fidelity.collectives'
 local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
-local csv = require 'trinity.base.csv'
 local solver = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
-local topology = require 'trinity.cluster.topology'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
@@ -51,41 +49,6 @@ local function copy_bandwidth(device, share)
 end
 
 describe('words of a system', function()
-  it('NVSwitch: every GPU sends what its links carry', function()
-    local cluster = described { inside = 'NVSwitch, NVLink3 x12', system = '8 x A100' }
-    local latency_s, bandwidth = cluster:wire(1, 5)
-    expect(bandwidth):near(12 * 25e9 * values.nvlink3_share, 1)
-    expect(latency_s):near(values.nvlink3_s, 1e-15)
-  end)
-  it('a hybrid cube mesh: six links at every GPU, all of which rings use', function()
-    local cluster = described { inside = 'NVLink2 hybrid cube mesh', system = '8 x V100-SXM2' }
-    local query = { kind = 'all_reduce', devices = { 1, 2, 3, 4, 5, 6, 7, 8 }, bytes = 2 ^ 40 }
-    local time_s = cluster:collective(query).time_s - 2 ^ 40 / 8 / copy_bandwidth 'v100'
-    expect(1.75 * 2 ^ 40 / time_s):near(6 * 25e9 * values.nvlink2_share, 1e9)
-  end)
-  it('a mesh: a part of a node has the links among its members', function()
-    local two = described { gpus = 2, inside = 'xGMI full mesh', system = '2 of 8 x MI300X' }
-    expect(select(2, two:wire(1, 2))):near(64e9 * values.xgmi_share, 1)
-    local four = described { gpus = 4, inside = 'NVLink3 x12, full mesh', system = '4 x A100' }
-    expect(select(2, four:wire(1, 4))):near(4 * 25e9 * values.nvlink3_share, 1)
-  end)
-  it('NICs of nodes, shared or bundled; one route inside stays inside', function()
-    local shared = described { gpus = 16, nodes = 2, inside = 'NVSwitch, NVLink3 x12', between = '4 x 100 Gbit/s EFA a node',
-      system = '2 x A100' }
-    expect(select(2, shared:wire(1, 9))):near(12.5e9 * values.network_share, 1)
-    expect(select(2, shared:wire(1, 2))):near(300e9 * values.nvlink3_share, 1)
-    expect((shared:wire(1, 9))):near(values.efa_s, 1e-12)
-    local bundled = described { gpus = 16, nodes = 2, inside = 'NVSwitch, NVLink4 x18',
-      between = '32 x 100 Gbit/s EFA a node', system = '2 x H100' }
-    expect(select(2, bundled:wire(1, 9))):near(50e9 * values.network_share, 1)
-  end)
-  it('a rack is one domain across its nodes, without multicast', function()
-    local cluster, found = described { gpus = 144, nodes = 36, inside = 'NVLink5 over the rack (domain 72)',
-      between = 'NDR InfiniBand, 1 x 400 Gbit/s a GPU', system = 'GB200 NVL72' }
-    expect(found.nodes):equals(2)
-    expect(#cluster.devices):equals(144)
-    expect(cluster.devices[72].node ~= cluster.devices[73].node):truthy()
-  end)
   it('says what is not stated', function()
     for words, reason in trinity.system.sorted_pairs { [''] = 'links inside are not stated', carrier_pigeons = 'unknown links inside',
       ['xGMI full mesh'] = 'rate of an xGMI link is not stated' } do
@@ -94,32 +57,6 @@ describe('words of a system', function()
       expect(why):matches(reason)
     end
     expect(select(2, described { gpus = 2, nodes = 2 })):matches 'links between nodes are not stated'
-  end)
-end)
-
-describe('a ring of few', function()
-  it('copies its last part, so that two reach less of their links than eight, by what the memory carries', function()
-    local function share_of(gpus)
-      local cluster = described { gpus = gpus, inside = 'NVSwitch, NVLink3 x12', system = ('%d of 8 x A100'):format(gpus) }
-      local members = {}
-      for i = 1, gpus do members[i] = i end
-      local time_s = cluster:collective { kind = 'all_reduce', algorithm = 'ring', devices = members, bytes = 2 ^ 48 }.time_s
-      return time_s * 12 * 25e9 * values.nvlink3_share / 2 ^ 48
-    end
-    for _, n in ipairs { 2, 4, 8 } do
-      expect(share_of(n)):near(2 * (n - 1) / n + 12 * 25e9 * values.nvlink3_share / copy_bandwidth 'a100_80gb' / n, 1e-3)
-    end
-  end)
-  it('is what strategies pay where a cluster says how fast copies are', function()
-    local function time_s(bandwidth)
-      local net = topology.new { queue = 'route' }
-      net:link(net:devices('n0', 2, 'a100_80gb'), 'switch', 'nvswitch3', 12)
-      net:collectives { copy_bandwidth = bandwidth }
-      local query = { kind = 'all_to_all', devices = { 1, 2 }, bytes = 2 ^ 40 }
-      return trinity.cluster(net:spec()):collective(query).time_s
-    end
-    expect(time_s(6e11) - time_s(nil)):near(2 ^ 40 / 2 / 6e11, 1e-3)
-    expect(function() time_s(-1) end):raises 'copy_bandwidth'
   end)
 end)
 
@@ -165,12 +102,6 @@ describe('trinity study fidelity collectives', function()
     expect(rows[4].predicted_s < rows[3].predicted_s):truthy()
     expect(rows[5].why):matches "unknown collective 'gather'"
     expect(rows[6].predicted_s > 2 ^ 30 / 25e9):truthy()
-  end)
-  it('is what the engine says of the cluster: half of the links, twice the time', function()
-    local function of(links)
-      return predicted(row { inside = ('"NVSwitch, NVLink4 x%d"'):format(links), bytes = '1099511627776' })[1].predicted_s
-    end
-    expect(of(9) / of(18)):near(2, 0.02)
   end)
   it('has constants with units and meanings, and values within their bounds', function()
     for _, one in ipairs(constants.list) do
@@ -262,35 +193,5 @@ describe('the fit', function()
     end
     expect(found.a):near(1, 1e-6)
     for _, b in ipairs { found.b * 0.99, found.b * 1.01 } do expect(sum { a = 1, b = b } > sum(found)):truthy() end
-  end)
-end)
-
---- Rows and mean error that a table of the command has for a run, or for all.
-local function errors_of(folder, run)
-  local output = trinity_says(("study fidelity collectives --rows '%s'"):format(shared(folder)), 0)
-  local rows, mean = output:match('\n' .. run .. ' +(%d+) +([%d.]+) %%')
-  return tonumber(rows), tonumber(mean)
-end
-
-describe('published measurements', function()
-  it_shared('of 2 to 8 A100 by vTrain: 12 % on average at most, of two from 16 MiB up 10 %', function()
-    local rows, mean = errors_of('vtrain/a100', 'vtrain_a100')
-    expect(rows):equals(77)
-    expect(mean <= 12):truthy()
-    local told = json.decode(trinity_says(("study fidelity collectives --json --quiet --rows '%s'"):format(shared 'vtrain/a100'), 0)).rows
-    for i, one in ipairs(collectives.read { rows = shared 'vtrain/a100', also = {} }) do
-      if one.gpus == '2' and tonumber(one.bytes) >= 2 ^ 24 then
-        expect(math.abs(told[i].predicted_s * 1e6 / tonumber(one.time_us) - 1) < 0.1):truthy()
-      end
-    end
-  end)
-  it_shared('of fitted systems: 12 % on average from 1 MiB up at most', function()
-    local path = root .. '/../shared/data/collectives/collectives.csv'
-    local output = trinity_says(("study fidelity collectives --rows '%s'"):format(path), 0, 'rows that the constants were fitted to')
-    local rows, mean = output:match 'all +(%d+) +([%d.]+) %%'
-    expect(tonumber(rows) > 150):truthy()
-    expect(tonumber(mean) <= 12):truthy()
-    expect(#json.decode(trinity_says(("study fidelity collectives --json --quiet --rows '%s'"):format(path), 0):match '{"rows.*}').rows)
-      :equals(#csv.read(path, 'gpus'))
   end)
 end)

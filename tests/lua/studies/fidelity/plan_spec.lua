@@ -37,12 +37,6 @@ describe('published plans compared with the best', function()
     expect(found.within):equals((by.good.ratio <= 1.05 and 1 or 0) + (by.bad.ratio <= 1.05 and 2 or 0))
   end)
 
-  it('takes rows of dense networks alone that state their plan', function()
-    local rows = plan.rows(table_of(row('whole', 1, 1, 8), row('open', '', 1, 8)))
-    expect(#rows):equals(1)
-    expect(rows[1].id):equals 'whole'
-  end)
-
   it('leaves out rows whose source does not state their plan', function()
     local assumed = row('assumed', 1, 1, 8, { note = 'the table does not state tp: recipe assumed' })
     expect(#plan.rows(table_of(row('whole', 1, 1, 8), assumed))):equals(1)
@@ -61,18 +55,4 @@ describe('published plans compared with the best', function()
     expect(zero.best:find 'tensor' or zero.best:find 'pipeline'):equals(nil)
   end)
 
-  it_shared('of torchtitan are simulated with its recomputation by operators, and fit where they ran', function()
-    local path, lines = shared 'llm-published/throughput.csv', {}
-    for line in core.read_file(path):gmatch '[^\n]+' do
-      local id = line:match '^[^,]+'
-      if #lines == 0 or id == 'p241' or id == 'p242' or id == 'p249' or id == 'p250' then lines[#lines + 1] = line end
-    end
-    local some = temporary '.csv'
-    core.write_file(some, table.concat(lines, '\n') .. '\n')
-    local found = json.decode(trinity_says(("study fidelity plan --json --quiet --rows '%s'"):format(some), 0))
-    expect(#found.rows):equals(4)
-    for _, one in ipairs(found.rows) do expect(one.fits):truthy() end
-    expect(found.rows[1].published):matches 'recompute selective'
-    expect(found.rows[1].published_s):near(16 * 8192 / 8 / 5762, 0.1 * 16 * 8192 / 8 / 5762) -- as published: 5,762 tokens/s
-  end)
 end)

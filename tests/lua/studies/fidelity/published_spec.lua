@@ -1,14 +1,11 @@
 -- trinity study fidelity published --rows: rows as problems, what they leave open, constants.
 
-local trinity = require 'trinity'
-
 local fitted = require 'studies.fidelity.fitted'
 local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local models = require 'trinity.graph.model'
-local nodes = require 'trinity.cluster.nodes'
 local published = require 'studies.fidelity.published'
 local published_row = require 'studies.fidelity.published_row'
 local runtimes = require 'trinity.cluster.runtimes'
@@ -49,39 +46,29 @@ local function speed(row, changes, runtime)
 end
 local function told(changes) return published.prediction(row_of(changes)) end
 
-local function has(list, words)
-  for _, line in ipairs(list) do if line:find(words, 1, true) then return true end end
-  return false
+--- What a row becomes, field by field: measured, assumed, its case and the size of its buckets of gradients.
+local function fields_of(row)
+  local one = row.case
+  local fields = { measured = ('%.9g'):format(row.measured), assumed = table.concat(row.assumed, '; '), cluster = one.cluster,
+    bucket_bytes = runtimes.bucket_bytes(runtimes.read(one.runtime), one.strategy), runtime = case.lua_text(one.runtime) }
+  for name, value in util.sorted_pairs(util.merged(one.model_options, one.strategy)) do fields[name] = case.lua_text(value) end
+  return fields
 end
 
-describe('what a row leaves open', function()
-  it('is assumed, and said', function()
-    local row = row_of { recompute = '', zero = '', micro_batch = '', vpp = '', heads = '', vocab = '' }
-    expect(row.plan.recompute):equals 'none'
-    expect(row.plan.zero_stage):equals(1)
-    expect(row.plan.micro_batch):equals(1)
-    expect(row.network.vocab):equals(51200)
-    for _, words in ipairs { 'no recomputation', 'ZeRO 1', 'micro-batches of one', 'heads of 128', 'vocabulary',
-      '3 model chunks' } do expect(has(row.assumed, words)):truthy() end
-  end)
-  it('is less of runs of 2021: no chunks, four sequences where the pipeline is short', function()
-    local old = row_of { gpu = 'A100-80GB', micro_batch = '', precision = 'fp16', recompute = 'full' }
-    expect(old.plan.virtual):equals(1)
-    expect(old.plan.micro_batch):equals(4)
-    expect(old.plan.sequence_parallel):equals(false)
-  end)
-  it('of torchtitan: one micro-batch per stage', function()
-    local row = row_of { gpu = 'H100-96GB', micro_batch = '', zero = '3', note = 'Interleaved 1F1B' }
-    expect(row.plan.virtual):equals(2)
-    expect(row.plan.micro_batches):equals(4)
-    expect(row.plan.zero_stage):equals(1)
-  end)
-  it('no interleaving where micro-batches do not fill the pipeline', function()
-    expect(row_of { vpp = '3', micro_batch = '32' }.plan.virtual):equals(1)
-  end)
-  it('a gate: by the number of weights', function()
-    expect(row_of {}.network.gated):equals(false)
-    expect(row_of { ffn = '2752', parameters_b = '0.0926' }.network.gated):equals(true)
+describe('a row', function()
+  it_golden('studies/rows', function()
+    local lines, first = {}, {}
+    for _, name in ipairs { 'rows', 'mlperf' } do
+      for _, row in ipairs(published_row.all(('%s/tests/data/published/%s.csv'):format(root, name))) do
+        local fields = fields_of(row)
+        lines[#lines + 1] = '== ' .. row.id
+        for field, value in util.sorted_pairs(fields) do
+          if value ~= first[field] then lines[#lines + 1] = ('%s = %s'):format(field, value) end
+        end
+        if not next(first) then first = fields end -- what others say is what differs
+      end
+    end
+    return table.concat(lines, '\n') .. '\n'
   end)
 end)
 
@@ -109,12 +96,6 @@ describe('a prediction', function()
     expect(tonumber(printed:match 'step_time_s (%S+)')):equals(case.evaluate(row_of().case).step_time_s)
     trinity_says(("study fidelity published --rows '%s' --script r2"):format(rows), 1, "no row 'r2', did you mean 'r1'")
   end)
-  it('has the same cluster and network in a script and in the command', function()
-    local row = row_of()
-    local cluster = trinity.cluster(row.case.cluster, { runtime = row.case.runtime })
-    local problem = trinity.problem { check_memory = false, graph = trinity.model('decoder', row.case.model_options), cluster = cluster }
-    expect(64 * 1024 / 8 / problem:evaluate(row.case.strategy).step_time_s):equals(speed(row))
-  end)
   it('moves with every constant', function()
     local row = row_of()
     local before = speed(row)
@@ -123,40 +104,12 @@ describe('a prediction', function()
       expect(speed(row, { [name] = values[name] * 1.2 }) > before):truthy()
     end
   end)
-  it('of a rack has 72 GPUs on one switch: equal parts of racks, else a last one with the remainder', function()
-    for gpus, machines in pairs { [72] = 'gb200_nvl72:72x1', [144] = 'gb200_nvl72:72x2', [256] = 'gb200_nvl72:64x4',
-      [2496] = 'gb200_nvl72:64x39', [73] = 'gb200_nvl72:72x1+gb200_nvl72:1' } do -- in any order
-      expect(nodes.job('gb200_nvl72', gpus)):equals(machines)
-    end
-    local wide = { gpu = 'GB200', tp = '1', pp = '1', vocab = '1024' }
-    local function of(gpus) return told(util.merged(wide, { gpus = gpus, dp = gpus, global_batch = 2 * gpus })).predicted end
-    expect(of(72)):near(of(64), 0.1 * of(64))
-  end)
   it('is faster with 8 bits than with 16, and with 4 than with 8', function()
     local wide = { gpu = 'GB200', hidden = '8192', heads = '64', ffn = '32768', layers = '2', parameters_b = '', tp = '1',
       pp = '1', dp = '8', vocab = '1024' }
     local function of(precision) return told(util.merged(wide, { precision = precision })).predicted end
     expect(of 'mxfp8' > 1.1 * of 'bf16'):truthy()
     expect(of 'nvfp4' > 1.1 * of 'mxfp8'):truthy()
-  end)
-  it('goes by the runtime that the source names', function()
-    local function runtime(changes)
-      local own = row_of(changes).case.runtime
-      return type(own) == 'table' and own.base or own
-    end
-    expect(runtime {}):equals 'megatron'
-    expect(runtime { source = 'NeMo performance summary (NeMo 24.07)' }):equals 'megatron-2024'
-    expect(runtime { source = 'NeMo launcher examples README (NeMo 24.05)' }):equals 'megatron-core-0.7'
-    expect(runtime { source = 'The Llama 3 Herd of Models' }):equals 'llama-3'
-    expect(runtime { gpu = 'A100-80GB', precision = 'fp16' }):equals 'megatron-2021'
-    expect(runtime { gpu = 'A100-80GB', precision = 'fp16', source = 'Korthikanti et al.' }):equals 'megatron-2022'
-    expect(runtime { gpu = 'A100-80GB', precision = 'fp16', zero = '3' }):equals 'deepspeed'
-    expect(runtime { gpu = 'H100-96GB' }):equals 'torchtitan'
-    expect(runtime { gpu = 'H100-96GB', note = 'FSDP alone' }):equals 'eager'
-    expect(runtime { gpu = 'H200-141GB' }):equals 'megatron'
-    local plain, async = row_of { gpu = 'H100-96GB', note = 'torch.compile' }, row_of { gpu = 'H100-96GB', note = 'AsyncTP torch.compile' }
-    expect(speed(async, nil, { async_share = 1 })):equals(speed(plain))
-    expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
   end)
   it('has what a recipe keeps on the host, and reduces gradients as its script says', function()
     local changes = { model = 'LLAMA3-70B', gpu = 'GB200', precision = 'fp8', tp = '1', pp = '1', dp = '8', zero = '3', layers = '80',
@@ -174,38 +127,6 @@ describe('a prediction', function()
       return told({ gpu = 'H100-96GB', vocab = '131072', verified = 'benchmarks/' .. page }).memory_bytes
     end
     expect(bytes 'llama3_h100_202412_torchtitan.md' > bytes 'asyncTP_llama3_h100_2025-06_torchtitan.md'):truthy()
-  end)
-  it('reduces gradients in buckets of its software: Megatron-LM by replicas, runs of 2021 after the backward pass', function()
-    local function bucket(changes)
-      local one = row_of(changes).case
-      expect(one.strategy.bucket_bytes):equals(nil) -- the runtime's rule holds
-      return runtimes.bucket_bytes(runtimes.read(one.runtime), one.strategy)
-    end
-    expect(bucket {}):equals(2 * 40e6)
-    expect(bucket { gpus = '256', dp = '64', global_batch = '128' }):equals(2 * 64e6)
-    expect(bucket { gpus = '512', dp = '64', cp = '2', global_batch = '128' }):equals(2 * 64e6)
-    expect(bucket { gpu = 'A100-80GB', zero = '1' }):equals(2 ^ 50)
-    expect(bucket { gpu = 'A100-80GB', zero = '3', pp = '1', dp = '4' }):equals(1e9)
-    expect(bucket { gpu = 'H100-96GB', zero = '3' }):equals(2 ^ 50) -- once a step, with a pipeline
-    expect(bucket { gpu = 'H100-96GB', zero = '3', pp = '1', dp = '4' }):equals(25000000)
-  end)
-  it("reduces gradients in the buckets of an MLPerf run's recipe, and overlaps tensor parallelism where it does", function()
-    local function runtime(changes)
-      local line = util.merged({ round = 'v5.1', benchmark = 'llama31_8b', accelerator = 'NVIDIA H100', system = 's', sequence = '8192',
-        global_batch = '64', gpus = '128', tp = '2', pp = '1', cp = '1', micro_batch = '1', step_s = '0.5', precision = 'fp8',
-        plan = 'sure', tp_overlap = 'True', duplicate_of = '', config = 'NVIDIA/c.sh' }, changes)
-      local path, names = temporary '.csv', util.sorted_keys(line)
-      core.write_file(path, table.concat({ table.concat(names, ','), table.concat(util.map(names, function(name)
-        return line[name]
-      end), ',') }, '\n') .. '\n')
-      local one = published_row.all(path)[1].case
-      local of = runtimes.read(one.runtime)
-      return ('%d %s'):format(runtimes.bucket_bytes(of, one.strategy), of.tensor_overlap)
-    end
-    expect(runtime {}):equals '128000000 true' -- the rule of its software
-    expect(runtime { config = 'Cisco/c.sh' }):equals '128 false'
-    expect(runtime { benchmark = 'llama31_405b', round = 'v5.0', tp_overlap = '' }):equals '400 false'
-    expect(runtime { benchmark = 'gpt3', round = 'v4.1', sequence = '2048' }):equals '209715200 true'
   end)
   it('waits for the host, which updates weights of FP8 one by one', function()
     local tiny = { global_batch = '8', precision = 'fp8', tp = '1', pp = '1', dp = '8', micro_batch = '1' }
@@ -233,28 +154,14 @@ describe('a prediction', function()
     local at = problem:evaluate(row.case.strategy).step_time_s
     expect(at > problem:evaluate(none).step_time_s and at < problem:evaluate(full).step_time_s):truthy()
   end)
-  it('of rings equals shorter sequences whose attention sees the same number of keys', function()
-    local of = row_of({ cp = '2', gpus = '16', precision = 'bf16' })
-    expect(of.case.strategy.mesh.data):equals(4)
-    expect(of.case.model_options.sequence):equals(512)
-    expect(of.case.runtime.attention_share):equals(0.5)
-    expect(has(of.assumed, 'messages of a ring of 2 parts are hidden')):truthy()
-  end)
-  it('of mixtures goes by what recipes record in CUDA graphs, and takes what the host takes', function()
+  it('of mixtures takes what the host takes, but for what CUDA graphs hold', function()
     local experts = { experts = '32', experts_per_token = '2', ffn = '512', pp = '2', tp = '1', dp = '8', ep = '8', gpus = '16',
-      gpu = 'B200', precision = 'mxfp8' }
-    local function row_with(...) return row_of(util.merged(experts, ...)) end
-    local recorded = util.map({ {}, { gpu = 'GB300' }, { pp = '1', dp = '16' }, { source = 'NeMo 26.06' },
-      { source = 'NeMo 26.06', gpu = 'B300', precision = 'bf16' }, { source = 'NeMo 26.04', gpu = 'GB200' },
-      { source = 'NeMo 26.08', model = 'DeepSeekV3' } }, function(changes) return row_with(changes).case.runtime.cuda_graphs end)
-    expect(table.concat(recorded, ' ')):equals 'none attention attention all none attention attention'
-    expect(has(row_with({}).assumed, 'CUDA graphs hold no kernels')):truthy()
+      precision = 'mxfp8' }
+    local bare, rack = row_of(util.merged(experts, { gpu = 'B200' })), row_of(util.merged(experts, { gpu = 'GB300' }))
     local function seconds(row, name, value) return 1 / speed(row, { [name] = value }) end
-    local bare, rack = row_with {}, row_with { gpu = 'GB300' }
     expect(seconds(bare, 'layer_dispatch_s', 2e-3) > seconds(bare, 'layer_dispatch_s', 1e-3)):truthy()
     expect(seconds(rack, 'layer_dispatch_s', 2e-3)):equals(seconds(rack, 'layer_dispatch_s', 1e-3))
     expect(seconds(rack, 'expert_dispatch_s', 2e-3) / seconds(rack, 'expert_dispatch_s', 1e-3)):near(2, 0.3)
-    expect(row_of(util.merged(experts, { model = 'DeepSeekV3' })).case.model_options.expert_feed_forward):equals(2048)
   end)
   it('by the values of fits is the same', function()
     local row = row_of { micro_batch = '1', global_batch = '256' }
@@ -329,16 +236,6 @@ describe('the command', function()
     trinity_says(("study fidelity published --rows '%s'"):format(path), 0, 'b: assumed: ')
     trinity_says(("study fidelity published --rows '%s'"):format(file_of {}), 0, 'predicted rows')
   end)
-  it('predicts the others where a row is refused, by its columns or its network', function()
-    local path = file_of({ id = 'a', dp = '3' }, { id = 'b', hidden = '1025' }, { id = 'c' })
-    local out = trinity_says(("study fidelity published --rows '%s' --json"):format(path), 0)
-    local rows = json.decode(out:match '{.*}').rows
-    expect(rows[1].refused):matches 'line 2: dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs$'
-    expect(rows[2].refused):matches 'line 3: model .decoder.: hidden = 1025 is no multiple'
-    expect(rows[3].row):equals 'c'
-    expect(rows[3].predicted_tokens_per_s_per_gpu > 0):truthy()
-    trinity_says(("study fidelity published --rows '%s'"):format(path), 0, 'warning: .*line 2: dp 3 x tp 2')
-  end)
   it('names what is wrong in one sentence', function()
     local function refused(changes, words)
       trinity_says(("study fidelity published --rows '%s'"):format(file_of(changes)), 1, words)
@@ -388,16 +285,5 @@ describe('rows that pull apart', function()
       end
     end
     expect(missed > 0):equals(shown ~= '')
-  end)
-  it('have bars by source and group', function()
-    expect(errors.bar('published', 'H100-80GB, dense, 16 bits').mean):equals(0.06)
-    expect(errors.bar('published', 'H100-80GB, dense, 8 bits').mean):equals(0.07)
-    expect(errors.bar('published', 'GB200, dense, 8 bits').worst):equals(0.15)
-    expect(errors.bar('published', 'B300, mixtures of experts').mean):equals(0.1)
-    expect(errors.bar('published', 'GB300, mixtures of experts').mean):equals(0.08)
-    expect(errors.bar('published', 'V100-16GB, dense')):equals(nil)
-    expect(errors.bar('collectives', 'h100x8_290')):equals(nil)
-    expect(errors.missed({ mean = 0.06, worst = 0.25 }, { mean = 0.05, worst = 0.26 })):truthy()
-    expect(errors.missed({ mean = 0.06 }, { mean = 0.05, worst = 0.26 })):equals(false)
   end)
 end)

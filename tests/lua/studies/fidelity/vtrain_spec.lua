@@ -105,27 +105,6 @@ describe('rows of vTrain', function()
       expect(again[i].predicted_s):equals(found[i].predicted_s)
     end
   end)
-  it('are what problem:evaluate says of their strategy on a cluster', function()
-    local path = file_of { head, small(16, 32, 1, 2, 4, 2) }
-    local one = rows_of(path)[1].case
-    local problem = trinity.problem { check_memory = false, graph = trinity.model('gpt2', one.model_options),
-      cluster = trinity.cluster(one.cluster, { runtime = 'megatron-2021' }) }
-    local metrics = problem:evaluate { mesh = { tensor = 2, data = 4, pipeline = 2 }, schedule = '1f1b', micro_batches = 8,
-      order = { 'tensor', 'pipeline', 'data' }, recompute = 'full', scatter_gather = true, bucket_bytes = 2 ^ 50 }
-    expect(told(path)[1].predicted_s):equals(metrics.step_time_s)
-  end)
-  it('move with the links: half of a network, half of the switches', function()
-    local list = rows_of(file_of { head, small(16, 32, 1, 1, 16, 1), small(8, 8, 4, 8, 1, 1) })
-    local function seconds(row, pattern)
-      local spec = util.merged(row.case.cluster, { links = util.map(row.case.cluster.links, function(link)
-        local halved = pattern and (link.to:find(pattern) or link.from:find(pattern))
-        return util.merged(link, { bandwidth_bytes_per_s = link.bandwidth_bytes_per_s / (halved and 2 or 1) })
-      end) })
-      return case.evaluate(util.merged(row.case, { cluster = spec })).step_time_s
-    end
-    expect(seconds(list[1], '^infiniband$') > seconds(list[1])):truthy()
-    expect(seconds(list[2], 'nvswitch') > seconds(list[2])):truthy()
-  end)
   it('that are malformed are named', function()
     refused('8,8,1,64,4,4,32,2,2,1,', 'line 2: tensor x data x pipeline parallelism: expected 8 GPUs, got 2 x 2 x 1')
     refused('8,9,1,64,4,4,32,2,2,2,', "line 2: column 'global batch': expected a multiple of 2 %(data x micro batch%), got 9")
@@ -249,15 +228,5 @@ describe('errors of predictions', function()
     local ranking = errors.ranking({ { 1, 2, group = 'a' }, { 2, 1, group = 'a' }, { 1, 1, group = 'b' } }, 2)
     expect(ranking.groups):equals(1)
     expect(ranking.choice):equals(1)
-  end)
-end)
-
-describe('measured runs of vTrain', function()
-  all_only()
-  it_shared('are within 5 % on average', function()
-    local path = shared 'vtrain/multi.csv'
-    local found, off = told(path), {}
-    for i, row in ipairs(rows_of(path)) do off[i] = found[i].predicted_s / row.measured - 1 end
-    expect(statistics.summary(off).mean <= 0.05):truthy()
   end)
 end)
