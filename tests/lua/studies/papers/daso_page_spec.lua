@@ -1,59 +1,11 @@
--- The page of DASO: gains equal the gains of trainings that are simulated one by one, and verdicts follow from them.
+-- The training times that the page of DASO compares; tests/golden/studies/papers_daso.txt has its tables.
 
 local daso = require 'studies.papers.daso_networks'
-local page = require 'studies.papers.page'
 local trinity = require 'trinity'
 
 local training = require 'studies.papers.daso_training'
 
-local function section(name)
-  for _, one in ipairs(require('studies.papers.pages').daso().sections) do
-    if one.name == name then return one end
-  end
-end
-
-local settings = { quick = true, seeds = 1, seed = 1, models = { resnet50 = true }, format = 'text',
-  output = temporary '.folder' }
-
--- Hours of a training on 16 GPUs that shares no simulated times with others.
-local function hours(synchronization)
-  local run = training.new(trinity.model('resnet50', { batch_size = 256 }), daso.cluster(16), synchronization)
-  return run:train(90, math.floor(1281167 / (256 * 16))) / 3600
-end
-
-local function row_of(rows, what)
-  for _, row in ipairs(rows) do if row.what == what then return row end end
-  error('no row ' .. what, 0)
-end
-
 describe('the page of DASO', function()
-  local claims = page.run(section 'claims', settings)
-  it('compares it with the overlapped all-reduce, and two that hide nothing', function()
-    local example = hours(training.daso { max_global_skips = 4 })
-    for key, way in trinity.system.sorted_pairs { bucketed = training.all_reduce('automatic', 25e6),
-      flat = training.all_reduce('ring', 0), hierarchical = training.all_reduce('hierarchical', 0) } do
-      local row = row_of(claims, 'resnet50, 16 GPUs, ' .. key)
-      expect(row.literal):equals(('%+.2f %%'):format(100 * (1 - example / hours(way))))
-    end
-  end)
-  it('takes the fastest of its fixed skips', function()
-    local least = math.huge
-    for _, setting in ipairs(daso.settings) do least = math.min(least, hours(setting.synchronization)) end
-    expect(row_of(claims, 'resnet50, 16 GPUs, bucketed').ours:match '^%S+')
-      :equals(('%+.2f'):format(100 * (1 - least / hours(training.all_reduce('automatic', 25e6)))))
-  end)
-  it('maps bandwidth, GPUs and NICs', function()
-    local rows = page.run(section 'map', settings)
-    expect(#rows):equals(4)
-    for _, row in ipairs(rows) do
-      local first, second = row.ours:match '^([%+%-][%d.]+) ([%+%-][%d.]+)$'
-      local ahead = {}
-      if tonumber(first) >= 1 then ahead[#ahead + 1] = '16' end
-      if tonumber(second) >= 1 then ahead[#ahead + 1] = '64' end
-      expect(row.verdict.text):equals(#ahead > 0 and ('ahead at %s GPUs'):format(table.concat(ahead, ', '))
-        or 'nowhere ahead by 1 %')
-    end
-  end)
   it('has nodes with one NIC, which all GPUs share', function()
     local function exchange_s(one_card)
       local cluster = daso.cluster(8, 6, one_card)
