@@ -1,4 +1,4 @@
--- Training of two layers in plain numbers, the reference for specs of executed trainings: the network, its gradients, and
+-- Training of two layers by autograd, the reference for specs of executed trainings: the network, its gradients, and
 -- what an executor read and made of it. A file of specs loads it with dofile and hands in
 -- its `expect`.
 
@@ -17,57 +17,16 @@ function two.network(optimiser)
     optimizer = optimiser })
 end
 
---- y = W x + b of every row; W [out, in] row by row.
-local function linear(x, weight, bias)
-  return util.map(x, function(row)
-    local y = {}
-    for o = 1, #bias do
-      y[o] = bias[o]
-      for i = 1, #row do y[o] = y[o] + weight[(o - 1) * #row + i] * row[i] end
-    end
-    return y
-  end)
-end
-
---- Gradients of the weights and inputs of that.
-local function linear_gradients(x, weight, given)
-  local of_weight, of_bias, of_x = {}, {}, {}
-  for n, row in ipairs(x) do
-    of_x[n] = {}
-    for i = 1, #row do of_x[n][i] = 0 end
-    for o, g in ipairs(given[n]) do
-      of_bias[o] = (of_bias[o] or 0) + g
-      for i, value in ipairs(row) do
-        local k = (o - 1) * #row + i
-        of_weight[k] = (of_weight[k] or 0) + g * value
-        of_x[n][i] = of_x[n][i] + g * weight[k]
-      end
-    end
-  end
-  return of_weight, of_bias, of_x
-end
-
---- Loss and gradients of the two layers { W1, b1, W2, b2 } on rows x of classes labels (from 0).
+--- Loss and gradients of the two layers { W1, b1, W2, b2 }, lists of numbers, on rows x of classes labels (from 0).
 function two.differentiate(w, x, labels)
-  local before = linear(x, w[1], w[2])
-  local h = util.map(before, function(row) return util.map(row, function(v) return math.max(0, v) end) end)
-  local loss, given = 0, {}
-  for n, logits in ipairs(linear(h, w[3], w[4])) do
-    local sum = 0
-    for _, z in ipairs(logits) do sum = sum + math.exp(z) end
-    given[n] = {}
-    for c, z in ipairs(logits) do
-      local is = c == labels[n] + 1 and 1 or 0
-      given[n][c] = (math.exp(z) / sum - is) / #x
-      loss = loss - is * math.log(math.exp(z) / sum) / #x
-    end
-  end
-  local g3, g4, of_h = linear_gradients(h, w[3], given)
-  for n, row in ipairs(of_h) do
-    for i in ipairs(row) do if before[n][i] <= 0 then row[i] = 0 end end
-  end
-  local g1, g2 = linear_gradients(x, w[1], of_h)
-  return loss, { g1, g2, g3, g4 }
+  local tensor, shapes = trinity.tensor, { { hidden, inputs }, { hidden }, { classes, hidden }, { classes } }
+  local exact, leaves, places = { dtype = 'float64' }, {}, {}
+  for k, values in ipairs(w) do leaves[k] = tensor.new(values, exact):reshape(shapes[k]):detach():requires_grad_(true) end
+  for n, label in ipairs(labels) do places[n] = { label + 1 } end
+  local h = (tensor.new(x, exact):matmul(leaves[1]:transpose()) + leaves[2]):relu()
+  local logits = h:matmul(leaves[3]:transpose()) + leaves[4]
+  local loss = -logits:log_softmax(2):gather(2, tensor.new(places, { dtype = 'int64' })):mean()
+  return loss:item(), util.map(tensor.grad(loss, leaves), function(gradient) return gradient:flatten():totable() end)
 end
 
 --- f of the numbers of lists that stand in the same place.
