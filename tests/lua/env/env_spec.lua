@@ -334,8 +334,6 @@ describe('an environment', function()
       expect(function() trinity.env(problems, options) end):raises(pattern)
     end
     refused('trinity%.env: argument 1 %(\'problems\'%): expected a problem or a list of problems, got number 3', 3)
-    refused("unknown option 'num_env', did you mean 'num_envs'%?", rnn, { num_env = 3 })
-    refused("option 'actions': unknown value 'moves', did you mean 'move'%?", rnn, { actions = 'moves' })
     refused("option 'reward': 'bound' is for actions 'place' and 'order', got 'move'", rnn,
       { actions = 'move', reward = 'bound' })
     refused("option 'reward': 'joint' actions have 'final' rewards, got 'difference'", rnn,

@@ -332,13 +332,8 @@ describe('learners', function()
   end)
 
   it('refuse what they cannot take', function()
-    local env, policy = fresh(1)
+    local env = fresh(1)
     expect(function() learn.ppo(env, {}) end):raises "learn.ppo: argument 2 %('policy'%): expected a policy with the functions act evaluate parameters"
-    expect(function() learn.ppo(env, policy, { clip_coeff = 0.2 }) end):raises "unknown option 'clip_coeff', did you mean 'clip_coef'%?"
-    for name, now in trinity.system.sorted_pairs { ppo = 'learn%.ppo', reinforce = 'learn%.reinforce',
-      cross_entropy = 'learn%.cross_entropy', policies = 'learn%.agent' } do
-      expect(function() return trinity[name] end):raises('trinity%.' .. name .. ' was replaced; use trinity%.' .. now)
-    end
     expect(function() learn.policy(3) end):raises "expected a module %(nn.class%)"
     expect(function() learn.gae(tensor.zeros { 2 }, tensor.zeros { 2 }) end):raises 'expected a tensor %[steps x num_envs%]'
     expect(function() learn.gae(tensor.zeros { 2, 3 }, tensor.zeros { 2, 2 }) end):raises 'expected a tensor %[2 x 3%]'

@@ -56,7 +56,6 @@ describe('the policy', function()
     run(agent, 1)
     expect(function() agent:imitate {} end):raises 'agent:imitate: .*expected 1 to 64 placements'
     expect(function() agent:imitate { 1 } end):raises 'agent:imitate: .*entry 1: expected a placement'
-    expect(function() agent:imitate({ placement }, { step = 1 }) end):raises "unknown .*'step', did you mean 'steps'%?"
     expect(function() agent:imitate({ placement }, { weights = { 0 } }) end):raises 'expected a positive number'
     expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises 'expected one weight per placement, got 2 for 1'
   end)
@@ -147,7 +146,6 @@ describe('learn.agent', function()
     expect(function() agent:update { 1, 0 / 0 } end):raises 'agent_spec.lua:%d+: agent:update: .*reward 2: expected a finite number, got %-?nan'
     expect(function() agent:update 'x' end):raises "agent:update: argument 1 %('rewards'%)"
     expect(function() agent.update { 1 } end):raises "the object before ':'"
-    expect(function() learn.agent(problem, { sampels = 3 }) end):raises "unknown .*'sampels', did you mean 'samples'%?"
     agent:close()
   end)
 end)

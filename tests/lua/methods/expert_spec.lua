@@ -95,16 +95,4 @@ describe('the expert', function()
     expect(a):equals '1'
     expect(d):equals '2'
   end)
-  it('refuses a rule that it does not know', function()
-    local problem = problem_of('vgg16', { batch_size = 2 })
-    expect(function() expert(problem, { rule = 'layer' }) end):raises
-      "option 'rule': unknown value 'layer', did you mean 'layers'%? %(known: automatic, depth, layers, lstm, single%)"
-  end)
-  it('does the same twice', function()
-    local problem = problem_of('bert_base', { batch_size = 1, sequence = 16 }, 'p100x4')
-    local a, b = expert(problem).placement, expert(problem).placement
-    for i = 1, #a do expect(a[i]):equals(b[i]) end
-    expect(devices_of(problem, a, '^block_1/')):equals '1'
-    expect(devices_of(problem, a, '.')):equals '1 2 3 4'
-  end)
 end)

@@ -205,7 +205,6 @@ describe('a mesh refuses', function()
       'expected micro_batches that pipeline = 2 divides, got 3 %(nearest: 2 or 4%)')
     refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 1 },
       'expected micro_batches that pipeline = 2 divides, got 1 %(nearest: 2%)')
-    refused({ mesh = { tensors = 2 } }, "unknown axis 'tensors', did you mean 'tensor'")
     refused({ mesh = {}, order = { 'tenser' } }, "unknown axis 'tenser', did you mean 'tensor'")
     refused({ mesh = {}, order = { 1 } }, "field 'order': entry 1: expected the name of an axis, got 1")
     refused({ mesh = { data = 2 }, devices = { 1, 99 } }, "there is no device 99 in cluster 'dgx_a100x4' %(1 to 32%)")

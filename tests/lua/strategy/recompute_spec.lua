@@ -60,7 +60,6 @@ describe('recomputed modules', function()
   end)
   it('are refused by the nearest word, and where the network has none', function()
     local function refused(word, message) expect(function() step(dense, word) end):raises(message) end
-    refused('layer_norm', "unknown recompute 'layer_norm', did you mean 'layernorm'")
     refused('layernorm+full', "recompute: 'full' cannot be combined with other modules")
     refused('moe', "recompute: graph 'decoder' has no operators of module 'moe'")
     expect(function() step(problem_of { qk_norm = true }, 'mla_up_proj') end):raises "no operators of module 'mla_up_proj'"

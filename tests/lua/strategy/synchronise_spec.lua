@@ -214,7 +214,6 @@ describe('replicas of a mesh', function()
     refused({ kind = 'all_reduce', asynchronous = true }, {}, "field 'asynchronous' needs kind parameter_server or daso, got all_reduce")
     refused({ kind = 'parameter_server', asynchronous = true }, { mesh = { data = 4, pipeline = 2 } },
       'would use different weights, since each stage pulls its own')
-    refused({ kind = 'local_sdg', every = 2 }, {}, "did you mean 'local_sgd'")
     refused({ kind = 'local_sgd' }, { mesh = { data = 8, expert = 2 } }, 'have diverged')
     refused({ kind = 'parameter_server' }, { mesh = { data = 8, expert = 2 } }, 'no server would see')
   end)

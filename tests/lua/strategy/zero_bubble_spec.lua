@@ -148,7 +148,6 @@ describe('zero-bubble schedules', function()
       "schedule 'zb%-h1' expects one stage per device; use schedule 'zb%-interleaved' for several")
     refused({ mesh = { pipeline = 2 }, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 3 },
       "schedule 'zb%-interleaved': expected micro_batches that pipeline = 2 divides, got 3")
-    refused({ mesh = {}, schedule = 'zb-h3' }, "did you mean 'zb%-h1'")
     refused({ placement = problem:placement(), schedule = 'zb-h1', micro_batches = 4 },
       "computes input and weight gradients together; use a mesh strategy, which splits them")
   end)
