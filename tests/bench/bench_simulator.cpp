@@ -1,5 +1,4 @@
-// The simulator against a textbook event loop, over graph sizes, on several threads, under limits,
-// and on the plans that only its event loop takes, in one run:
+// The simulator against a textbook event loop, over graph sizes, and by its rules and engines, in one run:
 // ninja -C build bench_simulator && build/bench_simulator [TABLE ...]; without numbers of tables: all
 #define DOCTEST_CONFIG_IMPLEMENT  // support/tier.h has attributes of test cases
 #include <doctest/doctest.h>
@@ -16,7 +15,6 @@
 
 #include "bench/subjects.h"
 #include "bench/textbook.h"
-#include "simulator/batch.h"
 #include "simulator/events.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
@@ -30,13 +28,10 @@ namespace {
 constexpr int kRepetitions = 9;
 constexpr size_t kPlacements = 64, kEventPlacements = 16;
 
-constexpr int64_t kRejected = -1;
-
-/// A way to simulate a list of placements: step times, or kRejected.
+/// A way to simulate a list of placements: step times.
 struct Competitor {
   std::string name;
   std::function<void(std::vector<int64_t>& steps)> run;
-  int passes = 1;  // that `run` makes over the list
 };
 
 Competitor textbook(const Subject& subject, const Placements& placements) {
@@ -48,16 +43,15 @@ Competitor textbook(const Subject& subject, const Placements& placements) {
 
 /// One simulator; every placement with its own schedule, or all with the only one, or without.
 Competitor simulator(std::string name, const std::shared_ptr<const Problem>& problem,
-                     const Placements& placements, std::vector<Schedule> schedules = {},
-                     int64_t limit_ns = kNoLimit) {
+                     const Placements& placements, std::vector<Schedule> schedules = {}) {
   const auto one = std::make_shared<Simulator>(*problem);
   return {std::move(name),
           [=, &placements, bound = problem, metrics = Metrics()](auto& steps) mutable {
             for (size_t i = 0; i < placements.size(); ++i) {
               Plan plan{placements[i], nullptr};
               if (!schedules.empty()) plan.schedule = &schedules[i % schedules.size()];
-              one->run(plan, metrics, nullptr, limit_ns);
-              steps[i] = metrics.rejected ? kRejected : metrics.step_time_ns;
+              one->run(plan, metrics);
+              steps[i] = metrics.step_time_ns;
             }
           }};
 }
@@ -73,20 +67,6 @@ Competitor event_loop(std::string name, const std::shared_ptr<const Problem>& pr
               steps[i] = record.step_ns;
             }
           }};
-}
-
-Competitor batch(std::string name, const Problem& problem, const Placements& placements,
-                 ThreadPool& pool, size_t cache_bytes, int passes) {
-  const auto all = std::make_shared<BatchSimulator>(problem, pool, cache_bytes);
-  std::vector<Plan> plans;
-  plans.reserve(placements.size());
-  for (const auto& placement : placements) plans.push_back({placement, nullptr});
-  return {std::move(name),
-          [=, metrics = std::vector<Metrics>()](auto& steps) mutable {
-            for (int pass = 0; pass < passes; ++pass) all->run(plans, metrics);
-            for (size_t i = 0; i < plans.size(); ++i) steps[i] = metrics[i].step_time_ns;
-          },
-          passes};
 }
 
 double median(std::vector<double> values) {
@@ -116,7 +96,7 @@ std::vector<Result> race(const std::vector<Competitor>& competitors, size_t plac
       const std::chrono::duration<double, std::micro> time =
           std::chrono::steady_clock::now() - start;
       if (repetition == 0) continue;
-      us[c].push_back(time.count() / static_cast<double>(placements) / competitors[c].passes);
+      us[c].push_back(time.count() / static_cast<double>(placements));
       times_faster[c].push_back(us[0].back() / us[c].back());
     }
   }
@@ -179,59 +159,6 @@ void bench_scaling() {
     const Subject subject(training_step(fmt::format("{} operators", operators), operators,
                                         static_cast<int32_t>(operators * 1.72)));
     compare(subject, kGrouped, count, operators < 1000000 ? kRepetitions : 5);
-  }
-}
-
-void bench_threads(const Subject& subject) {
-  print_head(fmt::format("3. A batch of {} plans on threads ({}, groups, with memory)", kPlacements,
-                         subject.name)
-                 .c_str(),
-             "batch                              us/placement  placements/s  speed-up");
-  const auto placements = kGrouped.placements(subject.operators, kPlacements);
-  const auto& problem = *subject.exact;
-  ThreadPool single(1), pair(2);
-  const size_t cache = BatchSimulator::kCacheBytes;
-  const auto results =
-      race({batch("no cache, 1 thread", problem, placements, single, 0, 1),
-            batch("no cache, 2 threads", problem, placements, pair, 0, 1),
-            batch("cache on, later passes, 1 thread", problem, placements, single, cache, 20),
-            batch("cache on, later passes, 2 threads", problem, placements, pair, cache, 20)},
-           kPlacements, kRepetitions);
-  check_equal(results, "batches");
-  for (const auto& result : results)
-    fmt::print("{:<33}{:>14.1f}{:>14.1f}{:>10.2f}\n", result.name, result.us, per_second(result),
-               result.times_faster);
-}
-
-/// Limits every placement to the best step of them all.
-void reject(const Subject& subject, const std::shared_ptr<const Problem>& problem,
-            const char* memory) {
-  const auto placements = kGrouped.placements(subject.operators, kPlacements);
-  const auto unlimited = simulator("no limit", problem, placements);
-  std::vector<int64_t> steps(kPlacements);
-  unlimited.run(steps);
-  const int64_t best = *std::min_element(steps.begin(), steps.end());
-  const auto results = race({unlimited, simulator("the best step", problem, placements, {}, best)},
-                            kPlacements, kRepetitions);
-  for (size_t i = 0; i < kPlacements; ++i)
-    if (results[1].steps[i] != (steps[i] > best ? kRejected : steps[i]))
-      throw std::runtime_error(fmt::format("{}, placement {}: step {} ns, limit {} ns, but {}",
-                                           subject.name, i, steps[i], best,
-                                           results[1].steps[i] == kRejected ? "rejected" : "not"));
-  const auto rejected = std::count(results[1].steps.begin(), results[1].steps.end(), kRejected);
-  for (const auto& result : results)
-    fmt::print("{:<20}{:<13}{:<13}{:>14.1f}{:>14.1f}{:>8.2f}{:>10}\n", subject.name, memory,
-               result.name, result.us, per_second(result), result.times_faster,
-               &result == &results[0] ? 0 : rejected);
-}
-
-void bench_rejection(const std::vector<const Subject*>& subjects) {
-  print_head("4. Early rejection (groups; rejected exactly where the step is longer)",
-             "graph               memory       limit          us/placement  placements/s  faster  "
-             "rejected");
-  for (const auto* subject : subjects) {
-    reject(*subject, subject->plain, "plain");
-    reject(*subject, subject->exact, "with memory");
   }
 }
 
@@ -321,7 +248,7 @@ void event_rows(const Subject& subject, MemoryModel memory) {
 }
 
 void bench_events(const std::vector<const Subject*>& subjects) {
-  print_head("5. Rules and the event loop (groups). longer: a micro-batch's time over the sweep's",
+  print_head("3. Rules and the event loop (groups). longer: a micro-batch's time over the sweep's",
              "graph             plan                          memory       us/placement  placements/s"
              "  ns/(task+edge)    longer");
   for (const auto* subject : subjects)
@@ -334,9 +261,9 @@ void run(const std::set<std::string>& wanted) {
   getloadavg(&load, 1);
   fmt::print(
       "Compiler {}, {}; {} cores at load {:.1f}, one thread unless said. Wall time, medians of {} "
-      "repetitions (1,000,000 operators: 5, table 5: 7) after one to warm up; in each the rows of "
+      "repetitions (1,000,000 operators: 5, table 3: 7) after one to warm up; in each the rows of "
       "a "
-      "group take turns over {} placements (fewer above 50,000 operators, table 5: {}) on {} "
+      "group take turns over {} placements (fewer above 50,000 operators, table 3: {}) on {} "
       "devices "
       "({} us, {} GB/s). faster: than the group's first row, median of the repetitions' ratios.\n",
       __VERSION__, TRINITY_FLAGS, std::thread::hardware_concurrency(), load, kRepetitions,
@@ -347,9 +274,7 @@ void run(const std::set<std::string>& wanted) {
     fmt::print("{}: {} operators, {} edges\n", subject->name, subject->operators, subject->edges);
   if (asked("1")) bench_reference({&inception, &gnmt});
   if (asked("2")) bench_scaling();
-  if (asked("3")) bench_threads(inception);
-  if (asked("4")) bench_rejection({&inception, &gnmt});
-  if (asked("5")) bench_events({&inception, &gnmt});
+  if (asked("3")) bench_events({&inception, &gnmt});
 }
 
 }  // namespace

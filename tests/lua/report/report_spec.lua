@@ -142,14 +142,6 @@ local function experiments()
   }
 end
 
-it('JSON says where text is wrong', function()
-  for text, message in trinity.system.sorted_pairs { ['{"a":1'] = '1:6: not valid', ['[1,]'] = '1:4: not valid',
-    ['"x'] = 'closing quote', ['[1] 2'] = '1:5: not valid', ['nul'] = 'invalid literal', ['"\\q"'] = 'backslash',
-    ['{"a":1,"a":2}'] = 'repeated', [('['):rep(1000)] = 'nested' } do
-    expect(function() json.decode(text, 'file') end):raises('^file:.*' .. message)
-  end
-end)
-
 it('integers are packed in groups of seven bits', function()
   local pack = require 'trinity.report.pack'
   expect(pack.integers {}):equals ''
@@ -419,24 +411,6 @@ describe('the map of a graph', function()
     local picture = require('trinity.report.layout').by_ranks(4, { from = { 1, 1, 2, 3, 4 }, to = { 2, 3, 4, 4, 1 } })
     expect(table.concat(picture.y, ' ')):equals '29 87 87 145' -- nodes of 34, with gaps of 24
     expect(picture.x[2] < picture.x[3]):equals(true)
-  end)
-end)
-
-describe('a run of the program', function()
-  it('is reported with its curves, placements and timeline', function()
-    local status, output = run_trinity(("search --model vgg16 --method metis,annealing --evaluations 30 --seeds 2 "
-      .. "--runs '%s' --run real"):format(folder))
-    if status ~= 0 then error(output, 0) end
-    local run = report.data({ folder .. '/real' }).runs[1]
-    expect(table.concat(run.notes)):equals ''
-    expect(#run.problems):equals(1)
-    local best = run.problems[1].strategies[1]
-    expect(best.timeline.events > 90):equals(true)
-    expect(best.timeline.step_ns):near(best.step_time_s * 1e9, 1)
-    expect(#best.placement > 10):equals(true)
-    expect(run.curves[1].series[1].method):equals 'annealing'
-    expect(run.results[1].data.problem):equals '1'
-    expect(run.sentence):matches '^Of 2 methods for vgg16 on p100x2, [%w_]+ has the largest reward: a step of '
   end)
 end)
 
