@@ -120,8 +120,6 @@ describe('the stages of the Trinity search', function()
     local fresh, loaded = { warm_start = false, refine = false, evaluations = 8 }, { warm_start = false, refine = false,
       evaluations = 8, load = path }
     expect(same_placement(search(other, fresh), search(other, loaded))):equals(false)
-    core.write_file(path, 'nonsense')
-    expect(function() search(other, loaded) end):raises(path)
   end)
   it('are the stages of `best`, without anything learned', function()
     for _, case in ipairs { { 1, {} }, { 6, { seed = 2 } }, { 20, { evaluations = 300, warm_start = { 'metis' } } },
@@ -233,16 +231,10 @@ describe('checkpoints', function()
     refused(7, { policy = false }, "operator 'a7' of graph 'branches' is missing")
     local function elsewhere() return search(problem_of(6, nil, 'p100x4'), { policy = false }) end
     expect(function() kept.search(path, elsewhere, true) end):raises 'got a checkpoint for another cluster'
-    core.write_file(path, text:sub(1, #text / 2))
-    refused(6, { policy = false }, 'changed or cut short since it was written')
     core.write_file(path, (text:gsub('trinity search checkpoint 4', 'something else')))
     refused(6, { policy = false }, 'no checkpoint of a search')
     core.write_file(path, (text:gsub('trinity search checkpoint 4', 'trinity search checkpoint 1')))
     refused(6, { policy = false }, 'expected a checkpoint of version 4, got version 1')
-    core.write_file(path, (text:gsub('step\\":(%d+)', 'step\\":1%1', 1)))
-    refused(6, { policy = false }, 'changed or cut short since it was written')
-    path = '/nowhere/at/all.json'
-    refused(6, { policy = false }, '/nowhere/at/all.json')
   end)
 end)
 

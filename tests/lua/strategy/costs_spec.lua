@@ -38,6 +38,7 @@ describe('own costs', function()
     local asked = 0
     local own = problem(function() asked = asked + 1 end)
     expect(asked):equals(graph.operators)
+    expect(own:evaluate(own:placement()).step_time_s):equals(problem():evaluate(own:placement()).step_time_s)
     own:evaluate_batch { { mesh = { data = 2 } }, { mesh = { tensor = 2 } }, { mesh = { pipeline = 2 }, micro_batches = 2 } }
     expect(asked):equals(graph.operators)
   end)
@@ -76,6 +77,7 @@ describe('own costs', function()
     refused({ 'Gemm,a100,1', 'Gemm,a100,2' }, "expected one time of 'Gemm' on a100, got a second")
     refused({ ',a100,1' }, "expected either 'operator' or 'type'")
     expect(function() problem(rows({ 'Gemm,1' }, 'type,time')) end):raises "column 'time_s' is missing, did you mean 'time'"
+    expect(function() problem(7) end):raises "option 'cost': expected a function, a list of rows or the path of a CSV file, got number 7"
     expect(function() problem { { type = 'Gemm' } } end):raises "option 'cost': row 1: field 'time_s' is missing"
     expect(function() problem(rows({ 'Gemm,1,2' }, 'type,time_s,batch')) end):raises "unknown column 'batch'"
   end)
