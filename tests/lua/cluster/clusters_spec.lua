@@ -32,7 +32,7 @@ local function write_cluster(text)
   return path .. '.lua'
 end
 
---- What a cluster has, and how its first device reaches others: one line per kind of way, where names are alike but for numbers.
+--- The devices of a cluster, and the routes of its first device to others: one line per route, names without their numbers.
 local function lines_of(name)
   local cluster, types, seen = trinity.cluster(name), {}, {}
   for _, device in ipairs(cluster.devices) do types[device.type] = (types[device.type] or 0) + 1 end

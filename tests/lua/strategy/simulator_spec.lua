@@ -214,7 +214,7 @@ describe('a limit', function()
 end)
 
 describe('bounds', function()
-  it('are of as many micro-batches as asked for, or as the problem has', function()
+  it('are of the number of micro-batches of the call, or of the problem', function()
     local problem = trinity.problem { graph = graph(fork), cluster = cluster { 1, 1 } }
     local bounds = problem:bounds()
     expect(bounds.critical_path_s):near(7 * ms, 1e-12) -- a, c, d

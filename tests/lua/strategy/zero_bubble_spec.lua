@@ -36,7 +36,7 @@ end
 
 describe('equal stages with free links', function()
   local problem = trinity.problem { graph = chain(8), cluster = ideal_cluster(4) }
-  -- What papers say of the orders: tests/strategy/chunk_order_test.cpp.
+  -- The formulas of the papers: tests/strategy/chunk_order_test.cpp.
   it('idle as long as their order does, within what stands around them', function()
     for _, schedule in ipairs { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' } do
       local plan = { mesh = { pipeline = 4 }, schedule = schedule, micro_batches = 8, recompute = schedule == 'zb-h1' and 'full'

@@ -46,7 +46,7 @@ local function speed(row, changes, runtime)
 end
 local function told(changes) return published.prediction(row_of(changes)) end
 
---- What a row becomes, field by field: measured, assumed, its case and the size of its buckets of gradients.
+--- Returns the fields of a row's case: measured, assumed, the case and the size of its buckets of gradients.
 local function fields_of(row)
   local one = row.case
   local fields = { measured = ('%.9g'):format(row.measured), assumed = table.concat(row.assumed, '; '), cluster = one.cluster,
