@@ -17,10 +17,10 @@ return {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.06184, rows = 15,
+      mean_error = 0.05978, rows = 15,
       values = {
-        expert_dispatch_s = 8.288e-05, fp8 = 0.5539, layer_dispatch_s = 0.000181, mxfp8 = 0.5859,
-        network_share = 1.991, routing = 0.08568,
+        attention = 0.7143, expert_dispatch_s = 8.285e-05, fp8 = 0.5598, layer_dispatch_s = 0.0001797,
+        mxfp8 = 0.5868, network_share = 2.2, routing = 0.08818,
       },
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
