@@ -63,7 +63,6 @@ local trinity = late.modules('trinity', function()
     env = require 'trinity.env',
     learn = require 'trinity.learn',
     compare = require 'trinity.methods.compare',
-    pase = require 'trinity.pase',
     job = require('trinity.job').read,
     pipeline = require 'trinity.pipeline',
     plan = require 'trinity.plan',

@@ -72,6 +72,7 @@ error 'this file is for editors'
 ---@alias trinity.Plan trinity.Placement|integer[]|trinity.Strategy|trinity.PlanSpec|trinity.MeshStrategy
 --- `strategy` is what the metrics are of, and may be kept; it is made for rewards that declare it.
 ---@alias trinity.Reward fun(metrics: trinity.Metrics, strategy: trinity.Strategy): number
+---@alias trinity.Splits table<string, table> by operator: { b = 8, n = 2, copies = 1, devices = { 1, 2, ... } }, factors by dimension; what is left out is 1, or all devices
 ---@alias trinity.Method fun(problem: trinity.Problem, options?: table<string, any>): trinity.Strategy|trinity.Placement|integer[]
 
 --- A placement with what says how it is scheduled.

@@ -28,7 +28,6 @@ return {
   DeviceAccount = [[device parameters weight_bytes gradient_bytes optimizer_bytes gathered_weight_bytes
     activation_bytes delayed_bytes peak_bytes=PeakBytes activations flops computation_s recomputation_s host_wait_s
     exposed_s=ExposedSeconds idle_s]],
-  Dimension = [[name size role splits]],
   DoubleArray = [[length]],
   DrawnMoves = [[count features device_of]],
   Env = [[problems num_envs num_actions max_steps evaluations seed reset=EnvObservation step=EnvObservation
@@ -89,11 +88,6 @@ return {
   NetworkOptimiser = [[learning_rate]],
   Operator = [[name type phase unit flops known forward attributes parameters traffic_bytes parameter_bytes
     persistent_bytes workspace_bytes measured_time_s collective inputs=TensorInfo* outputs=TensorInfo*]],
-  Pase = [[name devices layers=PaseLayer* edges entries graph price=PaseResult solve=PaseResult
-    data_parallel=PaseResult owt=PaseResult expert=PaseResult mcmc=PaseResult tofu=PaseResult]],
-  PaseLayer = [[name type kind pointwise dimensions=Dimension* operators configurations]],
-  PaseResult = [[name configurations cost compute communication edges in_space solution optimal bound seconds
-    table_entries peak_table_entries largest_table widest_set stopped iterations accepted]],
   PathStep = [[kind task operator collective micro_batch output from to bytes ready_s start_s end_s]],
   PeakBytes = [[weights optimizer gradients activations activation_gradients delayed received gathered workspace
     framework]],

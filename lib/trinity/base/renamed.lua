@@ -90,6 +90,7 @@ renamed['job.start_all_reduce'] = 'job:all_reduce()'
 renamed['job.average_gradients'] = "job:all_reduce(parameter.grad, { reduction = 'mean' }) of every parameter"
 renamed['trinity.models'] = "'trinity help models'"
 renamed['trinity.clusters'] = "'trinity help clusters'"
+renamed['trinity.pase'] = 'trinity.methods.pase'
 renamed['trinity.select'] = "'trinity study select'"
 renamed['trinity.synchronisation'] = "'trinity study papers daso'"
 renamed['trinity.daso'] = renamed['trinity.synchronisation']

@@ -143,7 +143,7 @@ for name in ([[base.json base.progress base.text base.util cluster.devices clust
     command.cli command.serve
     command.options command.prompt command.reference dist dist.daso execute execute.profile
     graph graph.decoder.network graph.layers graph.model learn methods
-    methods.compare nn nn.tensor pase pipeline report runs search search.warm_start select strategy.problem
+    methods.compare nn nn.tensor pipeline report runs search search.warm_start select strategy.problem
     strategy.rewards strategy.simulator strategy.splits strategy.strategy strategy.timeline]]):gmatch '%S+' do
   public['trinity.' .. name] = true
 end

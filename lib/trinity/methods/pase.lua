@@ -23,14 +23,14 @@ end
 
 local choices = {
   best = function(layers, o, left_s) return layers:solve { seconds = left_s, seed = o.seed, quiet = o.quiet } end,
-  mcmc = function(layers, o) return layers:mcmc { iterations = o.iterations, seed = o.seed } end,
-  data_parallel = function(layers) return layers:data_parallel() end,
-  owt = function(layers) return layers:owt() end,
-  expert = function(layers) return layers:expert() end,
+  mcmc = function(layers, o) return layers:mcmc(o.iterations, o.seed) end,
   tofu = function(layers) return layers:tofu() end,
 }
+for _, rule in ipairs { 'data_parallel', 'owt', 'expert' } do
+  choices[rule] = function(layers) return layers:by_rule(rule) end
+end
 
-local model = require('trinity.pase.options').by_name
+local model = pase.declared.by_name
 local declared = options_of.declare('trinity.PaseMethodOptions', { extends = search.declared,
   help = 'Settings of methods.pase.',
   { 'seconds', 'number', 60, above = 0, help = 'wall-clock limit' },
@@ -47,7 +47,7 @@ local function split(problem, given)
   local o = search.options('pase', declared, given)
   local start = core.clock_s()
   local bandwidth = o.bandwidth_bytes_per_s > 0 and o.bandwidth_bytes_per_s or slowest(problem.cluster)
-  local layers = pase(problem.graph, { devices = #problem.cluster.devices, cutoff = o.cutoff, factors = o.factors,
+  local layers = pase.new(problem.graph, { devices = #problem.cluster.devices, cutoff = o.cutoff, factors = o.factors,
     peak_flops = o.peak_flops, bandwidth_bytes_per_s = bandwidth })
   local found, reason = choices[o.choose](layers, o, math.max(0, o.seconds - (core.clock_s() - start)))
   if not found then return nil, reason end

@@ -31,7 +31,7 @@ function Chain:proposed(state)
   local layers = self.search.pase.layers
   local layer = self.stream:integer(#layers - 1)
   local next_state = { unpack(state) }
-  next_state[layer] = self.search.pase:configuration(layer, self.stream:integer(layers[layer].configurations))
+  next_state[layer] = self.search.pase.handle:configuration(layer, self.stream:integer(layers[layer].configurations))
   return next_state
 end
 

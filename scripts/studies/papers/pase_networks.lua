@@ -84,10 +84,10 @@ function networks.search(name, p, batch_size)
   local key = ('%s %d %s'):format(name, p, batch_size or '')
   if not searches[key] then
     local graph = networks.graph(name, batch_size)
-    local layers = pase(graph, { devices = p, cutoff = networks.claimed[name].cutoff })
+    local layers = pase.new(graph, { devices = p, cutoff = networks.claimed[name].cutoff })
     local best = page.unless_stopped(layers:solve { quiet = true })
-    searches[key] = { graph = graph, pase = layers, best = best, data_parallel = layers:data_parallel(),
-      expert = layers:expert() }
+    searches[key] = { graph = graph, pase = layers, best = best, data_parallel = layers:by_rule 'data_parallel',
+      expert = layers:by_rule 'expert' }
   end
   return searches[key]
 end

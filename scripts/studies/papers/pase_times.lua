@@ -9,7 +9,7 @@ local iterations = 250000 -- of FlexFlow's chain, the paper's budget
 local memory_bytes, entry_bytes = 64 * 2 ^ 30, 8 -- what a table of breadth-first dynamic programming may take here
 
 local function add_times(rows, label, theirs, search, settings)
-  local chain = theirs.flexflow_s and search.pase:mcmc { iterations = iterations, seed = settings.seed }
+  local chain = theirs.flexflow_s and search.pase:mcmc(iterations, settings.seed)
   page.unless_stopped()
   rows:add { what = label .. ': PaSE', claimed = theirs.pase_s, ours = search.best.seconds, unit = 's',
     verdict = { text = ('another machine, in C++; optimal: %s; largest set %d'):format(

@@ -82,7 +82,6 @@ makers['trinity.NetworkOptimiser'] = function(_, pool)
   return trinity.nn.sgd { parameters = pool:get('trinity.Module'):parameters(), learning_rate = 0.1 }
 end
 makers['trinity.RandomStream'] = function() return trinity.random(1, 'x') end
-makers['trinity.Pase'] = function(_, pool) return trinity.pase(pool:get 'trinity.Graph', { devices = 2 }) end
 makers['trinity.Comparison'] = function(_, pool)
   return trinity.compare(pool:get 'trinity.Problem', { 'round_robin' }, { quiet = true })
 end

@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local breadth_first = require('studies.papers.pase_networks').breadth_first
+local pase_of_graph = require 'trinity.pase'
 local rules = require 'trinity.pase.rules'
 local trinity = require 'trinity'
 local json = require 'trinity.base.json'
@@ -25,14 +26,14 @@ local function graph(name)
 end
 
 local function pase_of(name, devices)
-  return trinity.pase(graph(name), { devices = devices, cutoff = (name == 'rnnlm' or name == 'transformer') and 1 or 4 })
+  return pase_of_graph.new(graph(name), { devices = devices, cutoff = (name == 'rnnlm' or name == 'transformer') and 1 or 4 })
 end
 
 -- Strategies of a shared case as ours, by their factors.
 local function numbers_of(pase, layer, configs)
   local numbers = {}
   for k, factors in ipairs(configs) do
-    numbers[k] = pase:find(layer, factors) or error(('layer %d: no strategy %s'):format(layer, table.concat(factors, ',')))
+    numbers[k] = pase.handle:find(layer, factors) or error(('layer %d: no strategy %s'):format(layer, table.concat(factors, ',')))
   end
   return numbers
 end
@@ -53,7 +54,7 @@ describe('the cost tables', function()
         expect(pase.layers[i].configurations):equals(#data.nodes.configs[i])
         strategy[i] = numbers_of(pase, i, data.nodes.configs[i])
         for k, number in ipairs(strategy[i]) do
-          local compute, communication = pase:layer_cost(i, number)
+          local compute, communication = pase.handle:layer_cost(i, number)
           expect(compute + communication):near(data.nodes.costs[i][k], 1e-12 * data.nodes.costs[i][k])
         end
       end
@@ -65,7 +66,7 @@ describe('the cost tables', function()
           for _, t in ipairs(strategy[to]) do
             at = at + 1
             local cost = data.edges.costs[e][at]
-            expect(pase:edge_cost(e, s, t)):near(cost, 1e-12 * cost)
+            expect(pase.handle:edge_cost(e, s, t)):near(cost, 1e-12 * cost)
           end
         end
       end
@@ -96,15 +97,14 @@ describe('the optimum', function()
         local best = pase:solve { quiet = true }
         expect(best.optimal):equals(true)
         expect(best.cost):near(optimum, 1e-6 * optimum)
-        local plain = pase:data_parallel()
+        local plain = pase:by_rule 'data_parallel'
         if data_parallel then
           expect(plain.cost):near(data_parallel, 1e-6 * data_parallel)
           expect(plain.in_space):equals(true)
         elseif name == 'alexnet' then
           expect(plain.in_space):equals(false) -- blocks of 2 images are below the cutoff
         end
-        for _, rule in ipairs { 'expert', 'owt', 'tofu' } do
-          local other = pase[rule](pase)
+        for _, other in ipairs { pase:by_rule 'expert', pase:by_rule 'owt', pase:tofu() } do
           if other.in_space then expect(best.cost):below(other.cost * (1 + 1e-12)) end
         end
       end
@@ -131,7 +131,7 @@ describe('the optimum', function()
     local number = {}
     for i, layer in ipairs(pase.layers) do number[layer.name] = i end
     local function cost(name, factors)
-      local compute, communication = pase:layer_cost(number[name], pase:find(number[name], factors))
+      local compute, communication = pase.handle:layer_cost(number[name], pase.handle:find(number[name], factors))
       return compute + communication
     end
     expect(cost('conv_1', { 1, 1, 1, 1, 1, 1, 1 })):equals(40590950400)
@@ -142,7 +142,7 @@ describe('the optimum', function()
     for i, ends in ipairs(pase.edges) do
       if ends[1] == number.fc_6 and ends[2] == number.fc_7 then e = i end
     end
-    local function edge(a, b) return pase:edge_cost(e, pase:find(number.fc_6, a), pase:find(number.fc_7, b)) end
+    local function edge(a, b) return pase.handle:edge_cost(e, pase.handle:find(number.fc_6, a), pase.handle:find(number.fc_7, b)) end
     expect(edge({ 1, 2, 4 }, { 1, 4, 2 })):equals(0)
     expect(edge({ 8, 1, 1 }, { 1, 8, 1 })):equals(4.58752e9)
   end)
@@ -152,11 +152,11 @@ describe("FlexFlow's chain", function()
   it('never beats the optimum, improves on its start, and repeats itself', function()
     local pase = pase_of('rnnlm', 8)
     local best = pase:solve { quiet = true }
-    local first = pase:mcmc { iterations = 20000, seed = 3 }
-    local again = pase:mcmc { iterations = 20000, seed = 3 }
+    local first = pase:mcmc(20000, 3)
+    local again = pase:mcmc(20000, 3)
     expect(first.cost):equals(again.cost)
     expect(best.cost):below(first.cost * (1 + 1e-12))
-    expect(first.cost):below(pase:expert().cost)
+    expect(first.cost):below(pase:by_rule('expert').cost)
     expect(first.iterations <= 20000):truthy()
   end)
 end)
@@ -164,17 +164,17 @@ end)
 describe('spaces', function()
   it('nest: more strategies never cost more', function()
     local alexnet = graph 'alexnet'
-    local code = trinity.pase(alexnet, { devices = 4 }):solve { quiet = true }
-    local finer = trinity.pase(alexnet, { devices = 4, cutoff = 1 }):solve { quiet = true }
-    local all = trinity.pase(alexnet, { devices = 4, cutoff = 1, factors = 'all', halo = true }):solve { quiet = true }
+    local code = pase_of_graph.new(alexnet, { devices = 4 }):solve { quiet = true }
+    local finer = pase_of_graph.new(alexnet, { devices = 4, cutoff = 1 }):solve { quiet = true }
+    local all = pase_of_graph.new(alexnet, { devices = 4, cutoff = 1, factors = 'all', halo = true }):solve { quiet = true }
     expect(finer.cost):below(code.cost * (1 + 1e-12))
     expect(all.cost):below(finer.cost * (1 + 1e-12))
   end)
   it('take any network of layers', function()
     for _, name in ipairs { 'resnet50', 'vgg16' } do
-      local pase = trinity.pase(graph_of(name, { batch_size = 32 }), { devices = 4 })
+      local pase = pase_of_graph.new(graph_of(name, { batch_size = 32 }), { devices = 4 })
       local best = pase:solve { quiet = true }
-      expect(best.cost):below(pase:data_parallel().cost * (1 + 1e-12))
+      expect(best.cost):below(pase:by_rule('data_parallel').cost * (1 + 1e-12))
     end
   end)
 end)
@@ -195,15 +195,14 @@ end)
 describe('misuse of pase', function()
   it('is one clear error', function()
     local g = graph 'alexnet'
-    expect(function() trinity.pase(g, { devices = 0 }) end):raises "trinity.pase: option 'devices': expected an integer from 1"
-    expect(function() trinity.pase(g, { factors = 'divisor' }) end):raises 'divisors'
-    local pase = trinity.pase(g, { devices = 4 })
-    expect(function() pase:price {} end):raises "argument 1 %('configurations'%): expected configurations of 14 layers, got 0"
-    local list = pase:data_parallel().configurations
+    expect(function() pase_of_graph.new(g, { devices = 0 }) end):raises "trinity.pase: option 'devices': expected an integer from 1"
+    expect(function() pase_of_graph.new(g, { factors = 'divisor' }) end):raises 'divisors'
+    local pase = pase_of_graph.new(g, { devices = 4 })
+    local list = pase:by_rule('data_parallel').configurations
     list[1] = { 4, 4, 1, 1, 1, 1, 1 }
     expect(function() pase:price(list) end):raises "layer 'conv_1'"
     expect(function() core.pase(g.handle, { devices = 1e9 }) end):raises 'devices'
-    expect(function() trinity.pase(g, { devices = 4096, cutoff = 1, factors = 'all', halo = true }) end)
+    expect(function() pase_of_graph.new(g, { devices = 4096, cutoff = 1, factors = 'all', halo = true }) end)
       :raises 'configurations'
   end)
 end)

@@ -2,6 +2,7 @@
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
+local pase_of = require 'trinity.pase'
 local splits_of = require 'trinity.strategy.splits'
 local trinity = require 'trinity'
 
@@ -133,8 +134,8 @@ describe('a lowered graph', function()
     expect(got.step_time_s):equals(wanted.step_time_s)
     for d = 1, 4 do expect(got:memory_bytes(d)):equals(wanted:memory_bytes(d)) end
     -- The same from PaSE's rule for data parallelism.
-    local pase = trinity.pase(graph, { devices = 4, cutoff = 1 })
-    local again = lower { graph = graph, cluster = cluster, splits = pase:splits(pase:data_parallel()) }
+    local pase = pase_of.new(graph, { devices = 4, cutoff = 1 })
+    local again = lower { graph = graph, cluster = cluster, splits = pase:splits(pase:by_rule 'data_parallel') }
     expect(again.graph.fingerprint):equals(split.graph.fingerprint)
   end)
 
@@ -144,14 +145,14 @@ describe('a lowered graph', function()
       { 'rnnlm', { batch_size = 16, sequence = 8, hidden = 64, vocabulary = 128 } },
       { 'transformer', { batch_size = 8, sequence = 16, hidden = 32, feed_forward = 64, heads = 4, layers = 1, vocabulary = 64 } } } do
       local graph = trinity.model(case[1], case[2])
-      local pase = trinity.pase(graph, { devices = 4, cutoff = 1 })
+      local pase = pase_of.new(graph, { devices = 4, cutoff = 1 })
       local serial = trinity.problem({ check_memory = false, graph = graph, cluster = cluster })
         :evaluate(trinity.problem({ graph = graph, cluster = cluster }):placement())
-      local list = { pase:solve { quiet = true }, pase:data_parallel(), pase:expert(), pase:tofu() }
+      local list = { pase:solve { quiet = true }, pase:by_rule 'data_parallel', pase:by_rule 'expert', pase:tofu() }
       for _ = 1, 3 do
         local configurations = {}
         for i, layer in ipairs(pase.layers) do
-          configurations[i] = pase:configuration(i, random:integer(layer.configurations))
+          configurations[i] = pase.handle:configuration(i, random:integer(layer.configurations))
         end
         list[#list + 1] = pase:price(configurations)
       end

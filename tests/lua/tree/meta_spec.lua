@@ -290,8 +290,8 @@ local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }
 
 -- Tables that are taken as well as given, and plain data inside objects.
 local plain = {}
-for name in ([[ClusterSpec CurvePoint DeviceSpec DeviceTypeSpec Dimension EfficiencySpec LinkSpec Machine Mesh
-    MeshSynchronisation MoveState MoveTrainerOptions OperatorChoice ParameterSpec PaseLayer PipelineMachine PlanSpec
+for name in ([[ClusterSpec CurvePoint DeviceSpec DeviceTypeSpec EfficiencySpec LinkSpec Machine Mesh
+    MeshSynchronisation MoveState MoveTrainerOptions OperatorChoice ParameterSpec PipelineMachine PlanSpec
     PlanTotals ProfileKind ProfileLink ProfileResiduals Ranking SearchOptions Tensor TensorSpec TraceTimes
     Wire]]):gmatch '%S+' do
   plain['trinity.' .. name] = true
