@@ -119,5 +119,9 @@ local tensor = {}
 ---@field backward fun(self: trinity.TorchTensor, gradient?: trinity.TorchTensor, retain?: boolean) Adds derivatives to the grad of every leaf; `gradient` weighs the elements, `retain` allows a second time. Example: `w:pow(2):sum():backward()`
 local Tensor = {}
 
+---@class trinity.NnModule
+---@field cross_entropy fun(logits: trinity.TorchTensor, targets: trinity.TorchTensor|integer[], reduction?: trinity.LossReduction): trinity.TorchTensor Cross-entropy loss of logits [..., categories] and targets [...] from 1; reduction: default 'mean'. Example: `trinity.nn.cross_entropy(logits, targets)`
+---@field mse fun(x: trinity.TorchTensor, y: trinity.TorchTensor, reduction?: trinity.LossReduction): trinity.TorchTensor Squared error of two tensors of equal shape; reduction: default 'mean'. Example: `trinity.nn.mse(x, y)`
+
 ---@alias trinity.LossReduction 'mean'|'sum'|'none'
 

@@ -18,81 +18,43 @@ local operations = require 'trinity.nn.operations'
 ---@field silu fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.silu(x)`
 ---@field tanh fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.tanh(x)`
 ---@field sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.sigmoid(x)`
----@field log_sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.log_sigmoid(x)`
----@field softplus fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.softplus(x)`
 --- Along the last dimension. Example: `trinity.nn.softmax(x)`
 ---@field softmax fun(x: trinity.TorchTensor): trinity.TorchTensor
 --- Along the last dimension. Example: `trinity.nn.log_softmax(x)`
 ---@field log_softmax fun(x: trinity.TorchTensor): trinity.TorchTensor
-local nn = { adam = optimisers.adam, sgd = optimisers.sgd }
-
 --- Linear layer: x [..., inputs] to [..., outputs]. Example: `trinity.nn.linear { inputs = 4, outputs = 2 }`
----@param options trinity.LinearOptions
----@return trinity.Module
-function nn.linear(options) return layers.linear(options) end
-
+---@field linear fun(options: trinity.LinearOptions): trinity.Module
 --- Embedding: indices from 1 to count (an int64 tensor or a list) to [..., size]. Example: `trinity.nn.embedding {
 --- count = 10, size = 4 }`
----@param options trinity.EmbeddingOptions
----@return trinity.Module
-function nn.embedding(options) return layers.embedding(options) end
-
+---@field embedding fun(options: trinity.EmbeddingOptions): trinity.Module
 --- LSTM: m(x [T, N, inputs], { h, c } or nil) to output [T, N, hidden], { h, c }; states are [layers, N, hidden].
 --- Example: `trinity.nn.lstm { inputs = 4, hidden = 8 }`
----@param options trinity.RecurrentOptions
----@return trinity.Module
-function nn.lstm(options) return recurrent.lstm(options) end
-
+---@field lstm fun(options: trinity.RecurrentOptions): trinity.Module
 --- GRU: m(x [T, N, inputs], h or nil) to output [T, N, hidden], h. Example: `trinity.nn.gru { inputs = 4, hidden = 8 }`
----@param options trinity.RecurrentOptions
----@return trinity.Module
-function nn.gru(options) return recurrent.gru(options) end
-
---- Cross-entropy loss of logits [..., categories] and targets [...] from 1. Example: `trinity.nn.cross_entropy(logits,
---- targets)`
----@param logits trinity.TorchTensor
----@param targets trinity.TorchTensor|integer[]
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.cross_entropy(logits, targets, reduction) return operations.cross_entropy(logits, targets, reduction) end
-
---- Negative log-likelihood: minus the log-probabilities [..., categories] of targets [...] from 1. Example:
---- `trinity.nn.nll(log_probabilities, targets)`
----@param log_probabilities trinity.TorchTensor
----@param targets trinity.TorchTensor|integer[]
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.nll(log_probabilities, targets, reduction) return operations.nll(log_probabilities, targets, reduction) end
-
---- Squared error of two tensors of equal shape. Example: `trinity.nn.mse(x, y)`
----@param x trinity.TorchTensor
----@param y trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.mse(x, y, reduction) return operations.mse(x, y, reduction) end
-
---- Scales gradients so that their common norm is at most max_norm. Example:
+---@field gru fun(options: trinity.RecurrentOptions): trinity.Module
+--- Scales gradients so that their common norm is at most max_norm; returns the norm before. Example:
 --- `trinity.nn.clip_grad_norm(network:parameters(), 1)`
----@param parameters trinity.TorchTensor[]
----@param max_norm number
----@return number norm_before
-function nn.clip_grad_norm(parameters, max_norm) return operations.clip_grad_norm(parameters, max_norm) end
-
+---@field clip_grad_norm fun(parameters: trinity.TorchTensor[], max_norm: number): number
 --- Makes a class of modules: define build(self, options) and forward(self, ...), then call it with options. Parameters
 --- are found among the fields: tensors that require gradients, modules, lists of modules. See
 --- lib/trinity/nn/module.lua. Example: `local Policy = trinity.nn.class 'policy'`
----@param name string
----@return table class
-function nn.class(name) return module.class(name) end
-
+---@field class fun(name: string): table
 --- Returns whether a value is a module. Example: `trinity.nn.is_module(network)`
----@param value? any
----@return boolean
+---@field is_module fun(value?: any): boolean
+local nn = { adam = optimisers.adam, sgd = optimisers.sgd }
+
+for name, class in util.sorted_pairs { linear = layers.linear, embedding = layers.embedding, lstm = recurrent.lstm,
+  gru = recurrent.gru } do
+  nn[name] = function(options) return class(options) end
+end
+function nn.cross_entropy(logits, targets, reduction) return operations.cross_entropy(logits, targets, reduction) end
+function nn.mse(x, y, reduction) return operations.mse(x, y, reduction) end
+function nn.clip_grad_norm(parameters, max_norm) return operations.clip_grad_norm(parameters, max_norm) end
+function nn.class(name) return module.class(name) end
 function nn.is_module(value) return module.is(value) end
 
 -- Activations as functions, for nn.sequential and calls.
-for _, name in ipairs { 'relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'log_sigmoid', 'softplus', 'softmax',
-  'log_softmax' } do
+for _, name in ipairs { 'relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'softmax', 'log_softmax' } do
   local owner = 'nn.' .. name
   nn[name] = function(x)
     if not tensor.is(x) then check.wrong(owner, 1, 'x', x, 'a tensor') end
@@ -135,9 +97,5 @@ end
 function nn.sequential(steps)
   return sequential(check.argument('nn.sequential', 1, 'steps', steps, 'table'))
 end
-
-setmetatable(nn, { __index = function(_, name)
-  util.fail('trinity.nn: no %s', util.unknown(name, util.sorted_keys(nn)))
-end })
 
 return nn

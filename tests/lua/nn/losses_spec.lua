@@ -33,15 +33,15 @@ describe('losses', function()
     expect(function() nn.cross_entropy(logits, { 1 }) end):raises 'expected shape %[2%], got %[1%]'
   end)
   it('activations that they depend on', function()
-    close_to(nn.softplus(double { 0.3, -2 }), { log(1 + exp(0.3)), log(1 + exp(-2)) })
-    close_to(nn.log_sigmoid(double { 0.3, -2 }), { -log(1 + exp(-0.3)), -log(1 + exp(2)) })
+    close_to(double({ 0.3, -2 }):softplus(), { log(1 + exp(0.3)), log(1 + exp(-2)) })
+    close_to(double({ 0.3, -2 }):log_sigmoid(), { -log(1 + exp(-0.3)), -log(1 + exp(2)) })
     close_to(nn.silu(double { 2 }), { 2 / (1 + exp(-2)) })
   end)
 end)
 
 describe('messages', function()
   it('name what is close to an unknown name of nn', function()
-    expect(function() return nn.linearr end):raises "losses_spec.lua:%d+: trinity.nn: no 'linearr', did you mean 'linear'%?$"
+    expect(function() return nn.linearr end):raises "losses_spec.lua:%d+: trinity.nn: no field 'linearr', did you mean 'linear'%?$"
   end)
   it('say where an optimiser takes its parameters', function()
     local net = nn.linear { inputs = 1, outputs = 1 }
