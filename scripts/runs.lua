@@ -17,6 +17,7 @@
 -- `report` { output, bytes }.
 
 local trinity = require 'trinity'
+local progress = require 'trinity.base.progress'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
 local text = require 'trinity.base.text'
@@ -44,6 +45,8 @@ local function bound_text(run) return run.over_bound and ('%.2fx'):format(run.ov
 local function time_text(seconds) return seconds and ('%.4g s'):format(seconds) or '-' end
 local function step_text(seconds) return seconds and ('%.6g s'):format(seconds) or '-' end
 local function count_text(value) return type(value) == 'number' and ('%.0f'):format(value) or '-' end
+
+local function say(line, ...) print(text.one_line(line:format(...))) end
 
 local function script_name(run) return (run.script or '-'):match '([^/]*)$' end
 
@@ -84,7 +87,6 @@ local function show(name)
     plain.run, plain.all_searches, plain.results = about, searches, results
     return print(trinity.files.json.encode(plain))
   end
-  local function say(line, ...) print(text.one_line(line:format(...))) end
   say('%s: %s%s, %s searches, started %s%s', run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
     run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or '')
   say('command  %s', table.concat(util.map(type(about.command) == 'table' and about.command or {}, tostring), ' '))
@@ -247,6 +249,80 @@ local function resume(name)
   run_list.become(start.folder, line)
 end
 
+local function latest()
+  local runs, chosen = run_list.all(root), nil
+  for _, run in ipairs(runs) do
+    local better = not chosen or (run.status == 'running') ~= (chosen.status == 'running') and run.status == 'running'
+      or (run.status == 'running') == (chosen.status == 'running') and (run.started_s or 0) > (chosen.started_s or 0)
+    if better then chosen = run end
+  end
+  return chosen or util.fail_usage('there are no runs in %s', root)
+end
+
+local look = progress.terminal(1)
+
+local function show_line(run)
+  local now = run_list.now(run)
+  if not now then return end
+  if look.redraws then
+    io.stdout:write('\r\27[K', progress.fit(text.one_line(progress.printable(now.label)), now.parts, now.share, look))
+    io.flush()
+  else
+    say('%s  %s', now.label, table.concat(now.parts, '  '))
+  end
+end
+
+local shown = {}
+
+-- Prints the searches that ended since the last update.
+local function tell_searches(run)
+  for _, search in ipairs(run_list.searches(run)) do
+    if search.status ~= 'running' and not shown[search.id] then
+      shown[search.id] = true
+      local best_s, bound_s = tonumber(search.best_step_time_s), tonumber(search.lower_bound_s)
+      if look.redraws then io.stdout:write '\r\27[K' end
+      say('%s  seed %s  %s%s', tostring(search.method), tostring(search.seed or '-'),
+        best_s and ('step time %.4g s'):format(best_s) or tostring(search.error or search.nothing or 'nothing'),
+        best_s and bound_s and bound_s > 0 and ('  %.2fx bound'):format(best_s / bound_s) or '')
+    end
+  end
+end
+
+local function tell_end(run)
+  if look.redraws then io.stdout:write '\r\27[K' end
+  say('%s: %s%s%s', run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
+    run.seconds and (' after %.1f s'):format(run.seconds) or '')
+  for _, result in ipairs(run_list.results(run)) do
+    if result.summary then say('%s', tostring(result.summary)) end
+  end
+end
+
+-- Follows a run, by default the latest running one, until it ends or Ctrl-C.
+local function watch(name)
+  local run = name and run_list.find(root, name) or latest()
+  say('%s: %s on %s, started %s', run.path, run.model or '?', run.cluster or '?', tostring(run.about.started_at))
+  trinity.system.stoppable(function(stop_requested)
+    local shown_s, wait_s = -math.huge, options.interval_s
+    while true do
+      tell_searches(run)
+      local running = run.status == 'running'
+      local due = look.redraws or options.once or trinity.system.clock_s() - shown_s >= wait_s
+      if running and due then
+        show_line(run)
+        -- In a file or pipe, lines become rarer with time.
+        if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
+        shown_s = trinity.system.clock_s()
+      end
+      if options.once or not running or stop_requested() then break end
+      os.execute(('sleep %.3f'):format(options.interval_s))
+      local path = run.path
+      run = run_list.read(path)
+      if not run then util.fail('%s no longer exists', path) end
+    end
+  end)
+  if run.status ~= 'running' then tell_end(run) elseif look.redraws then print '' end
+end
+
 local function delete(names)
   local runs = util.map(names, function(name) return run_list.find(root, name) end)
   for _, run in ipairs(runs) do
@@ -275,7 +351,7 @@ if #words < least or #words > most then
     and ('%d to %d names'):format(least, most) or 'names of runs', #words)
 end
 if action == 'show' then show(words[1])
-elseif action == 'watch' then require 'trinity.command.watch'(root, words[1], options.once, options.interval_s)
+elseif action == 'watch' then watch(words[1])
 elseif action == 'report' then report(words)
 elseif action == 'compare' then compare(words[1], words[2])
 elseif action == 'resume' then resume(words[1])
