@@ -2,7 +2,6 @@
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local csv = {}
@@ -37,11 +36,6 @@ end
 --- Raises an error about a row with its position.
 function csv.refuse(path, row, message, ...) util.fail('%s: %s', csv.place(path, row), message:format(...)) end
 
---- Refuses a row unless something holds.
-function csv.expect(path, row, holds, message, ...)
-  if not holds then csv.refuse(path, row, message, ...) end
-end
-
 --- Returns the lines of a text as lists of fields, with their first line number `line`. Empty lines are skipped.
 local function lines_of(text, path)
   local at, lines, fields, from, line = 1, {}, {}, 1, 1
@@ -65,8 +59,6 @@ local function lines_of(text, path)
   end
   return lines
 end
-
-function csv.check(path, ...) csv.read(path, ...) end
 
 --- Returns the rows of a file, which must have these columns, as tables by column; `row.line` is a row's first line.
 function csv.read(path, ...)
@@ -112,40 +104,12 @@ function csv.whole(path, row, column, otherwise, least)
   return value
 end
 
---- Returns the word of a row's field, one of `known`; `otherwise` if the field is empty.
-function csv.word(path, row, column, known, otherwise)
-  local word = row[column]
-  if (word == nil or word == '') and otherwise then return otherwise end
-  for _, one in ipairs(known) do if word == one then return word end end
-  csv.refuse(path, row, "column '%s': expected %s, got %s%s", column, table.concat(known, ', ', 1, #known - 1) .. ' or '
-    .. known[#known], util.describe(word), word and core.suggestion(word, known) or '')
-end
-
 --- Returns the results of body(...), or nil and its error message without the position in a Lua file.
 function csv.attempt(body, ...)
   local ok, found = pcall(body, ...)
   if ok then return found end
   if core.stop_requested() then error(found, 0) end -- a stop is no error of the row
   return nil, (tostring(found):gsub('^%S+%.lua:%d+: ', ''))
-end
-
---- Returns read(row, i) for every row of a list, or { id = its own or i, refused = message } if it raises an error.
-function csv.attempted(rows, read)
-  return util.map(rows, function(row, i)
-    local found, why = csv.attempt(read, row, i)
-    return found or { id = row.id or tostring(i), refused = why }
-  end)
-end
-
---- Returns the rows that are not refused; refused ones are warnings. Raises an error if all are, after before(), which
---- prints other output.
-function csv.accepted(all, before)
-  local found = util.filtered(all, function(row) return not row.refused end)
-  if #found == 0 and #all > 0 and before then before() end
-  if #found == 0 and #all == 1 then util.fail('%s', all[1].refused) end
-  for _, row in ipairs(all) do if row.refused then progress.warn(row.refused) end end
-  if #found == 0 and #all > 0 then util.fail('no row is left: all %d are refused', #all) end
-  return found
 end
 
 return csv

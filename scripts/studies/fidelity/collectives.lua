@@ -8,7 +8,7 @@
 
 local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
-local csv = require 'trinity.base.csv'
+local csv = require 'studies.rows'
 local devices = require 'trinity.cluster.devices'
 local model = require 'trinity.graph.model'
 local statistics = require 'trinity.base.statistics'

@@ -4,7 +4,7 @@
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
-local statistics = require 'trinity.base.statistics'
+local statistics = require 'studies.statistics'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 

@@ -10,7 +10,7 @@ local json = require 'trinity.base.json'
 local kept = require 'trinity.cluster.calibrated'
 local progress = require 'trinity.base.progress'
 local runtimes = require 'trinity.cluster.runtimes'
-local statistics = require 'trinity.base.statistics'
+local statistics = require 'studies.statistics'
 local system = require 'trinity.base.system'
 local util = require 'trinity.base.util'
 

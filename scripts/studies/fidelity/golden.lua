@@ -4,7 +4,7 @@
 
 local case = require 'studies.fidelity.case'
 local core = require 'trinity.core'
-local csv = require 'trinity.base.csv'
+local csv = require 'studies.rows'
 local errors = require 'studies.fidelity.errors'
 local job = require 'trinity.job'
 local json = require 'trinity.base.json'

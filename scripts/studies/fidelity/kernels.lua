@@ -11,7 +11,7 @@ local layers = require 'trinity.graph.layers'
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
 local problems = require 'trinity.strategy.problem'
-local statistics = require 'trinity.base.statistics'
+local statistics = require 'studies.statistics'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 

@@ -4,7 +4,7 @@
 
 local case = require 'studies.fidelity.case'
 local core = require 'trinity.core'
-local csv = require 'trinity.base.csv'
+local csv = require 'studies.rows'
 local fitted = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'

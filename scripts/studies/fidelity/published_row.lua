@@ -4,7 +4,7 @@
 -- note, value, unit. What is left empty is assumed by the rules below, each of which adds its sentence to `assumed`.
 
 local case = require 'studies.fidelity.case'
-local csv = require 'trinity.base.csv'
+local csv = require 'studies.rows'
 local json = require 'trinity.base.json'
 local nodes = require 'trinity.cluster.nodes'
 local runtimes = require 'trinity.cluster.runtimes'

@@ -12,7 +12,7 @@
 local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
-local csv = require 'trinity.base.csv'
+local csv = require 'studies.rows'
 local errors = require 'studies.fidelity.errors'
 local fitted = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'

@@ -15,7 +15,7 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local csv = require 'trinity.base.csv'
+local csv = require 'studies.rows'
 local devices = require 'trinity.cluster.devices'
 local fitted = require 'studies.fidelity.fitted'
 local graphs = require 'trinity.graph'

@@ -2,7 +2,7 @@
 -- MICRO 2024; github VIA-Research/vTrain, data/).
 
 local case = require 'studies.fidelity.case'
-local csv = require 'trinity.base.csv'
+local csv = require 'studies.rows'
 local fitted = require 'studies.fidelity.fitted'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'

@@ -5,7 +5,7 @@ local core = require 'trinity.core'
 local measure = require 'trinity.execute.measure'
 local methods = require 'trinity.methods'
 local random = require 'trinity.base.random'
-local statistics = require 'trinity.base.statistics'
+local statistics = require 'studies.statistics'
 local util = require 'trinity.base.util'
 
 local fidelity = {}
