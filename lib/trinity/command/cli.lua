@@ -36,26 +36,6 @@ local function published_cluster(rules, devices)
   return spec
 end
 
---- Returns the script's command line without the options about its run, for 'made by:'.
-function cli.words()
-  local words, given, skip = {}, rawget(_G, 'arg') or {}, false
-  for _, word in ipairs(given) do
-    if skip then skip = false
-    elseif word == '--run' or word == '--runs' then skip = true
-    elseif not word:match '^%-%-runs?=' and word ~= '--resume' and word ~= '--quiet' then words[#words + 1] = word end
-  end
-  return table.concat(words, ' ')
-end
-
---- Ends the script after Ctrl-C or SIGTERM with its exit status. Prints what is done ('3 of 10 settings') and how to
---- resume.
-function cli.leave_stopped(what)
-  local name = require('trinity.runs').name
-  progress.warn(('stopped by %s: %s are done%s'):format(core.stop_name(), what,
-    name and (", 'trinity runs resume %s' continues"):format(name) or ''))
-  os.exit(core.stop_status())
-end
-
 --- Calls a function. Errors are raised again without the position in the command's source, which does not help its
 --- user. A name of no model or cluster is a wrong option.
 function cli.called(f, ...)

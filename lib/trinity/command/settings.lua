@@ -53,7 +53,6 @@ end
 settings.of_model = { default = {},
   help = "options of the model, NAME=VALUE: layers=4,dtype=bfloat16 ('trinity help MODEL' lists them)" }
 settings.of_method = { default = {}, help = 'options of the method, NAME=VALUE: policy=false,batch=16' }
-settings.of_methods = { default = {}, help = 'options of a method, METHOD.NAME=VALUE: random.batch=16' }
 
 --- Returns the results of body(). An error that matches `owner` (a pattern that captures the message) and names an
 --- option becomes a usage error of the command line.

@@ -6,7 +6,6 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local util = require 'trinity.base.util'
 
 local layer_chain = {}
 
@@ -35,20 +34,6 @@ function layer_chain.device_of(chain, placement)
   local device_of = {}
   for op = #placement, 1, -1 do device_of[chain.layer_of[op]] = placement[op] end
   return device_of
-end
-
---- Finds the cut into consecutive parts, each on its own node, with the fastest step by the problem's schedule; cuts
---- that keep a node busy for too long are skipped. options: micro_batches (default: the problem's, or 1); below_s, a
---- known step time: only faster ones are searched; most, the maximum number of cuts to try (100000). Returns { tried =,
---- device_of =, step_time_s = }, without the last two if nothing is faster; nil if more cuts would have to be tried.
-function layer_chain.fastest(problem, chain, options)
-  return chain.row:fastest(options, function(cuts, below_s)
-    local placements = util.map(cuts, function(device_of) return layer_chain.placement(problem, chain, device_of) end)
-    local limit = below_s < math.huge and { reject_above_s = below_s } or nil
-    return util.map(problem:evaluate_batch(placements, limit), function(metrics)
-      return metrics.feasible and metrics.step_time_s or math.huge
-    end)
-  end)
 end
 
 return layer_chain

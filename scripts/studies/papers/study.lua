@@ -4,7 +4,7 @@
 -- trinity.md, tapp.md, daso.md and pase.md in this folder have what it prints as Markdown.
 
 local trinity = require 'trinity'
-local cli = require 'trinity.command.cli'
+local ending = require 'studies.ending'
 local page = require 'studies.papers.page'
 local pages = require 'studies.papers.pages'
 local util = require 'trinity.base.util'
@@ -103,7 +103,7 @@ local asked = trinity.system.stoppable(function()
   end
 end)
 if asked then os.exit(trinity.system.stop_status()) end
-local made_by = ('trinity study papers %s'):format(cli.words())
+local made_by = ('trinity study papers %s'):format(ending.words())
 if options.json then
   print(trinity.files.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,
     updates = settings.updates, quick = settings.quick, sections = all, command = made_by })

@@ -191,6 +191,20 @@ function baselines.add_pipelines(rows, name, problem, chain)
   rows[#rows].placement = placement
 end
 
+--- Finds the cut into consecutive parts, each on its own node, with the fastest step by the problem's schedule; cuts
+--- that keep a node busy for too long are skipped. options: micro_batches (default: the problem's, or 1); below_s, a
+--- known step time: only faster ones are searched; most, the maximum number of cuts to try (100000). Returns { tried =,
+--- device_of =, step_time_s = }, without the last two if nothing is faster; nil if more cuts would have to be tried.
+function baselines.fastest_cut(problem, chain, options)
+  return chain.row:fastest(options, function(cuts, below_s)
+    local placements = util.map(cuts, function(device_of) return layer_chain.placement(problem, chain, device_of) end)
+    local limit = below_s < math.huge and { reject_above_s = below_s } or nil
+    return util.map(problem:evaluate_batch(placements, limit), function(metrics)
+      return metrics.feasible and metrics.step_time_s or math.huge
+    end)
+  end)
+end
+
 --- The fastest cut by 1F1B, proved, as a row; nil where there are too many. `known`: rows with placements that were
 --- found by other means.
 function baselines.fastest(problem, chain, known)
@@ -198,7 +212,7 @@ function baselines.fastest(problem, chain, known)
   for _, row in ipairs(known) do
     if row.fits and (not best or row.step_time_s < best.step_time_s) then best = row end
   end
-  local found = layer_chain.fastest(problem, chain, { micro_batches = baselines.micro_batches,
+  local found = baselines.fastest_cut(problem, chain, { micro_batches = baselines.micro_batches,
     below_s = best and best.step_time_s or math.huge, most = baselines.most_cuts })
   if not found then return nil end
   local placement = found.device_of and layer_chain.placement(problem, chain, found.device_of)

@@ -6,7 +6,7 @@
 
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
-local cli = require 'trinity.command.cli'
+local ending = require 'studies.ending'
 local model = require 'trinity.graph.model'
 local paper = require 'studies.papers.trinity'
 local plot = require 'trinity.report.plot'
@@ -98,7 +98,7 @@ end)
 
 if stopped then
   if #rows > 0 then print(trinity.system.format_table(head, rows)) end
-  cli.leave_stopped(('%d rows'):format(#rows))
+  ending.leave_stopped(('%d rows'):format(#rows))
 end
 rows[#rows + 1] = util.joined({ 'mean rank', '', '' }, util.map(names, function(name)
   return ('%.1f'):format(ranks[name] / #rows + 1)
@@ -111,4 +111,4 @@ end
 print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %s; '
   .. '* best of the row; OOM does not fit'):format(options.seeds, options.seconds > 0
   and ('%g s'):format(options.seconds) or ('%d evaluations'):format(options.evaluations)))
-print(('made by: trinity study placement %s'):format(cli.words()))
+print(('made by: trinity study placement %s'):format(ending.words()))

@@ -6,7 +6,7 @@
 -- or without memory features (front). What searches find by executed steps on two cores (executed).
 
 local trinity = require 'trinity'
-local cli = require 'trinity.command.cli'
+local ending = require 'studies.ending'
 local comparison = require 'studies.policy.comparison'
 local executed = require 'studies.policy.executed'
 local known_optima = require 'studies.policy.known_optima'
@@ -79,7 +79,7 @@ local function show(document, noun, body, print_rows)
   looks:finish()
   trinity.run:result(action, { rows = rows }, ('trinity study policy %s: %d %s.'):format(action, #rows, noun))
   if options.json then print(trinity.files.json.encode(document)) else print_rows(stopped) end
-  if stopped then cli.leave_stopped(('%d %s'):format(#rows, noun)) end
+  if stopped then ending.leave_stopped(('%d %s'):format(#rows, noun)) end
 end
 
 local function name_of(budget)
@@ -164,7 +164,7 @@ local function show_study()
     for b = 1, #budgets do print_budget(b, rows, document.searches) end
     print '\nheadroom: the best heuristic is over 3 % above the best known step; plain annealing starts on one device;'
     print 'oracle: simulates every candidate move outside the budget; p: signed ranks over rows (Wilcoxon)'
-    print(('made by: trinity study policy %s'):format(cli.words()))
+    print(('made by: trinity study policy %s'):format(ending.words()))
   end)
 end
 
@@ -275,7 +275,7 @@ local function show_executed()
     end
   end, function()
     executed.print(rows)
-    print(('made by: trinity study policy %s'):format(cli.words()))
+    print(('made by: trinity study policy %s'):format(ending.words()))
   end)
 end
 

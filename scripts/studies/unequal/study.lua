@@ -4,7 +4,7 @@
 -- table as the others. Exit status 130 after Ctrl-C, with the rows that are whole.
 
 local trinity = require 'trinity'
-local cli = require 'trinity.command.cli'
+local ending = require 'studies.ending'
 local plot = require 'trinity.report.plot'
 local progress = require 'trinity.base.progress'
 local baselines = require 'studies.unequal.baselines'
@@ -85,10 +85,10 @@ local stopped = trinity.system.stoppable(measure_all) or trinity.system.was_inte
 if #rows > 0 then
   print(trinity.system.format_table({ 'pool', 'method', 'step', 'times plan', 'simulated', 'what' }, rows))
 end
-if stopped then cli.leave_stopped(('%d rows'):format(#rows)) end
+if stopped then ending.leave_stopped(('%d rows'):format(#rows)) end
 if options.csv ~= '' then
   plot.csv(options.csv, { 'pool', 'method', 'seed', 'step_time_s', 'evaluations', 'what' }, cells)
 end
 print(('\nsimulated; batch %d, at most %d plans a method, medians of seeds %d to %d of stochastic methods')
   :format(options.batch, options.evaluations, options.seed, options.seed + options.seeds - 1))
-print(('made by: trinity study unequal %s'):format(cli.words()))
+print(('made by: trinity study unequal %s'):format(ending.words()))

@@ -5,7 +5,7 @@
 
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
-local cli = require 'trinity.command.cli'
+local ending = require 'studies.ending'
 local fidelity = require 'studies.papers.figure9'
 local measure = require 'trinity.execute.measure'
 local mixtures = require 'studies.whole_loop.mixtures'
@@ -85,4 +85,4 @@ plot.csv(options.output .. '.csv', { 'network', 'method', 'measured_s', 'simulat
 local machine = trinity.system.describe_machine()
 print(('\nmeasured on %s (%s, %d cores), medians of %d steps after %d; in %s.csv'):format(options.devices,
   machine.processor, machine.cores, options.steps, options.warm_up, options.output))
-print('made by: trinity study whole_loop ' .. cli.words())
+print('made by: trinity study whole_loop ' .. ending.words())

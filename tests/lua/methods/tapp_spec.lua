@@ -1,5 +1,6 @@
 -- Cuts of layers over unequal nodes, and TAPP against all cuts of small chains.
 
+local baselines = require 'studies.papers.tapp_baselines'
 local layer_chain = require 'trinity.search.layer_chain'
 local stage_moves = require 'trinity.search.stage_moves'
 local trinity = require 'trinity'
@@ -41,10 +42,10 @@ describe('the cut of the fastest step', function()
   it('is the best of all cuts by the simulator, and none is found below it', function()
     local problem = pipeline(uneven(9), cluster { 1, 2, 0.5, 1.5 })
     local chain, best = layer_chain.of(problem), best_step_s(problem)
-    local found = layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
+    local found = baselines.fastest_cut(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
     expect(found.step_time_s):equals(best)
     expect(problem:evaluate(layer_chain.placement(problem, chain, found.device_of)).step_time_s):equals(best)
-    expect(layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = best }).device_of):equals(nil)
+    expect(baselines.fastest_cut(problem, chain, { micro_batches = 8, below_s = best }).device_of):equals(nil)
   end)
 end)
 
