@@ -1,6 +1,5 @@
--- Rows of published tables, in addition to trinity.base.csv: words, conditions, rows that are refused.
+-- Rows of published tables, in addition to trinity.base.csv: conditions, rows that are refused.
 
-local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
@@ -14,15 +13,6 @@ end
 
 --- Refuses a file without these columns.
 function rows.check(path, ...) csv.read(path, ...) end
-
---- Returns the word of a row's field, one of `known`; `otherwise` if the field is empty.
-function rows.word(path, row, column, known, otherwise)
-  local word = row[column]
-  if (word == nil or word == '') and otherwise then return otherwise end
-  for _, one in ipairs(known) do if word == one then return word end end
-  csv.refuse(path, row, "column '%s': expected %s, got %s%s", column, table.concat(known, ', ', 1, #known - 1) .. ' or '
-    .. known[#known], util.describe(word), word and core.suggestion(word, known) or '')
-end
 
 --- Returns read(row, i) for every row of a list, or { id = its own or i, refused = message } if it raises an error.
 function rows.attempted(list, read)

@@ -104,6 +104,15 @@ function csv.whole(path, row, column, otherwise, least)
   return value
 end
 
+--- Returns the word of a row's field, one of `known`; `otherwise` if the field is empty.
+function csv.word(path, row, column, known, otherwise)
+  local word = row[column]
+  if (word == nil or word == '') and otherwise then return otherwise end
+  for _, one in ipairs(known) do if word == one then return word end end
+  csv.refuse(path, row, "column '%s': expected %s, got %s%s", column, table.concat(known, ', ', 1, #known - 1) .. ' or '
+    .. known[#known], util.describe(word), word and core.suggestion(word, known) or '')
+end
+
 --- Returns the results of body(...), or nil and its error message without the position in a Lua file.
 function csv.attempt(body, ...)
   local ok, found = pcall(body, ...)

@@ -42,16 +42,17 @@ function fields.unknown(what, name, t, more)
   fields.refuse(what, name, names_of(t, more))
 end
 
-local parsed = {} -- by class: `known`, the set of its fields, and a list of { name, class of its results, of a list }
+-- By class: `known`, the set of its fields, their `names`, and a list of { name, class of its results, of a list }.
+local parsed = {}
 
 -- Returns the fields of a class, and those and its functions that give results.
 local function declared_of(declared)
   local class = declared:gsub('^trinity%.', '')
   local found = parsed[class]
   if found then return found end
-  found = { known = {} }
+  found = { known = {}, names = {} }
   for name, of, list in (given[class] or ''):gmatch '([%w_]+)=?(%w*)(%*?)' do
-    found.known[name] = true
+    found.known[name], found.names[#found.names + 1] = true, name
     if of ~= '' then found[#found + 1] = { name, 'trinity.' .. of, list == '*' } end
   end
   parsed[class] = found
@@ -138,13 +139,39 @@ function fields.module(what, module)
   return module
 end
 
+local shown = util.set 'number string boolean'
+
+local function value_text(name, value)
+  if type(value) == 'table' then return ('%d entries'):format(#value) end
+  if type(value) ~= 'number' then return tostring(value) end
+  if name:match '_bytes$' or name == 'bytes' then return core.format_bytes(value) end
+  return ('%.6g%s'):format(value, name:match '_s$' and not name:match '_per_s$' and ' s' or '')
+end
+
+-- Returns the text of print() for a result: 'bounds: step_time_s 0.25 s, peak_memory_bytes 3 GB'.
+local function text_of(class, value)
+  local parts = {}
+  for _, name in ipairs(declared_of(class).names) do
+    local field = rawget(value, name)
+    local plain = type(field) == 'table' and not getmetatable(field)
+    if #parts < 6 and field ~= '' and (plain or shown[type(field)]) then
+      parts[#parts + 1] = ('%s %s'):format(name, value_text(name, field))
+    end
+  end
+  local kind = class:gsub('^trinity%.', ''):gsub('(%l)(%u)', '%1 %2'):lower()
+  return ('%s: %s'):format(kind, table.concat(parts, ', '))
+end
+
 -- Returns the metatable of results of a class.
 local function metatable_of(class)
-  return { __index = function(_, name)
-    local known = declared_of(class).known
-    if known[name] then return nil end
-    return fields.unknown(class, name, known)
-  end }
+  return {
+    __index = function(_, name)
+      local known = declared_of(class).known
+      if known[name] then return nil end
+      return fields.unknown(class, name, known)
+    end,
+    __tostring = function(value) return text_of(class, value) end,
+  }
 end
 
 for class in next, given do fields.results['trinity.' .. class] = metatable_of(class) end -- each by itself: any order
@@ -152,8 +179,8 @@ for class in next, given do fields.results['trinity.' .. class] = metatable_of(c
 --- Converts a returned table and its contents to editor class `declared`; objects, nil and other values are unchanged.
 --- The text for print() (lib/trinity/base/printed.lua) is kept.
 function fields.result(declared, value)
-  local shown = type(value) == 'table' and getmetatable(value)
-  if type(value) ~= 'table' or (shown and not shown.__printed) then return value end
+  local text = type(value) == 'table' and getmetatable(value)
+  if type(value) ~= 'table' or (text and not text.__printed) then return value end
   for _, part in ipairs(declared_of(declared)) do
     local inner = rawget(value, part[1])
     if part[3] and type(inner) == 'table' then
@@ -163,7 +190,7 @@ function fields.result(declared, value)
     end
   end
   local class = fields.results[declared]
-  if shown then class.__tostring = shown.__tostring end
+  if text then class.__tostring = text.__tostring end
   return setmetatable(value, class)
 end
 

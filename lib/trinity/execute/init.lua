@@ -8,7 +8,6 @@ local core = require 'trinity.core'
 local lowered = require 'trinity.execute.lowered'
 local occasions = require 'trinity.execute.occasions'
 local options_of = require 'trinity.base.options'
-local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local training = require 'trinity.execute.training'
 local util = require 'trinity.base.util'
@@ -128,8 +127,6 @@ local function executor_options(options, what, devices, job)
     data = options.data, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
 end
 
-local execution = printed.as('execution', { 'steps', 'step_time_s', 'transferred_bytes', 'stopped' })
-
 --- Executes training steps of a problem's graph (one micro-batch of one replica) under a placement or strategy, with
 --- one worker thread per device, LibTorch kernels, and copies as transfers. Losses are equal under every strategy for
 --- the same samples. Ctrl-C ends it with the measurements so far. Raises an error if the strategy cannot be executed.
@@ -169,5 +166,5 @@ return function(problem, plan, options)
     peak_memory_bytes = all.peaks, busy_s = all.busy, stopped = all.stopped or false }
   course:result(result)
   executor:close()
-  return execution(result)
+  return result
 end

@@ -5,7 +5,6 @@ local arguments = require 'trinity.graph.arguments'
 local array = require 'trinity.base.array'
 local arrays = require 'trinity.graph.arrays'
 local check = require 'trinity.base.check'
-local printed = require 'trinity.base.printed'
 local core = require 'trinity.core'
 local graph_options = require 'trinity.graph.options'
 local util = require 'trinity.base.util'
@@ -71,18 +70,12 @@ function graph.wrap(handle)
   return setmetatable(self, Graph)
 end
 
-local operator = printed.as('operator', { 'name', 'type', 'phase', 'flops', 'parameter_bytes' })
-local tensor = printed.as('tensor', { 'name', 'dtype', 'bytes' })
-
 --- Returns the fields of operator `i` (a number or name). Raises an error for an unknown operator. Example:
 --- `graph:operator(1).type`
 ---@param i trinity.OperatorRef
 ---@return trinity.Operator
 function Graph:operator(i)
-  local found = self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i))
-  printed.each(tensor, found.inputs)
-  printed.each(tensor, found.outputs)
-  return operator(found)
+  return self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i))
 end
 
 --- Returns the graph of one training step: forward, backward and update operators (engine/graph/training.h). Example:

@@ -12,7 +12,6 @@ local model_files = require 'trinity.graph.model_files'
 local cluster_names = require 'trinity.cluster.names'
 local nodes = require 'trinity.cluster.nodes'
 local options_of = require 'trinity.base.options'
-local printed = require 'trinity.base.printed'
 local runtimes = require 'trinity.cluster.runtimes'
 local slow = require 'trinity.cluster.slow'
 local suggestions = require 'trinity.cluster.suggestions'
@@ -231,8 +230,6 @@ function Cluster.__tostring(self)
   return ('cluster %s: %d devices'):format(self.name, self.device_count)
 end
 
-local as_device = printed.as('device', { 'name', 'type', 'node', 'speed', 'capacity_bytes' })
-
 -- Devices of a list are result objects; the fingerprint does not change.
 local function as_devices(list)
   for i = 1, type(list) == 'table' and #list or 0 do fields.result('trinity.Device', list[i]) end
@@ -247,11 +244,9 @@ local read_late = { fingerprint = true, devices = true }
 function LargeCluster.__index(self, key)
   if not read_late[key] then return Cluster[key] end
   local list = self.handle[key](self.handle)
-  self[key] = as_devices(key == 'devices' and printed.each(as_device, list) or list)
+  self[key] = as_devices(list)
   return self[key]
 end
-
-local collective = printed.as('collective', { 'algorithm', 'time_s', 'sent_bytes' })
 
 --- Returns latency (seconds) and bandwidth (bytes/s) of the route between two devices (from 1). Example: `local
 --- latency_s, bytes_per_s = cluster:wire(1, 2)`
@@ -274,7 +269,7 @@ function Cluster:route(from, to) return self.handle:route(from, to) end
 ---@return trinity.CollectiveCost
 function Cluster:collective(spec)
   check.argument('cluster:collective', 1, 'spec', spec, 'table')
-  return collective(self.handle:collective(spec))
+  return self.handle:collective(spec)
 end
 
 --- Example: `cluster:close()`
@@ -437,7 +432,7 @@ local function calibrated(how)
   self.handle, self.basis = handle, fields.result('trinity.ClusterBasis', basis)
   descriptions[self], profiles[self], sheets[self] = whole, how.profile, how
   if self.device_count > large then return setmetatable(self, LargeCluster) end
-  self.fingerprint, self.devices = handle:fingerprint(), as_devices(printed.each(as_device, handle:devices()))
+  self.fingerprint, self.devices = handle:fingerprint(), as_devices(handle:devices())
   return setmetatable(self, Cluster)
 end
 

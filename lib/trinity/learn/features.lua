@@ -3,11 +3,8 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local printed = require 'trinity.base.printed'
 local declared = require('trinity.learn.feature_options').features
 local tensor = require 'trinity.nn.tensor'
-
-local features = printed.as('features', { 'units', 'width', 'edges' })
 
 --- The features of a problem that policies take as inputs, one row per colocation unit.
 --- Example: `trinity.learn.features(problem).values`
@@ -31,5 +28,5 @@ return function(problem, options)
   self.from, self.to, self.bytes = array.int32(self.edges), array.int32(self.edges), array.double(self.edges)
   handle:edges(self.from, self.to, self.bytes)
   handle:close()
-  return features(self)
+  return self
 end

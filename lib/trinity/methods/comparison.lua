@@ -6,7 +6,6 @@ local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
 local comparison_table = require 'trinity.methods.comparison_table'
 local infeasibility = require 'trinity.strategy.infeasibility'
-local printed = require 'trinity.base.printed'
 local run_search = require 'trinity.runs.search'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
@@ -234,12 +233,10 @@ function comparison.new(problem, seed, seeds, evaluations, seconds)
     seconds = seconds }, Comparison)
 end
 
-local printed_row = printed.as('row', { 'method', 'runs' })
-
 --- An empty row; fixed: its one run stands for every seed.
 function comparison.row(method, fixed)
-  return fields.result('trinity.ComparisonRow',
-    printed_row { method = method, fixed = fixed, runs = {}, failures = {}, by_seed = {} })
+  return fields.result('trinity.ComparisonRow', { method = method, fixed = fixed, runs = {}, failures = {},
+    by_seed = {} })
 end
 
 --- Adds a run to a row, or why there is none.

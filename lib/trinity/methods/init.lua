@@ -4,7 +4,6 @@ local core = require 'trinity.core'
 local fields = require 'trinity.base.fields'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local printed = require 'trinity.base.printed'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local run_search = require 'trinity.runs.search'
@@ -25,8 +24,6 @@ local register_options = options_of.declare('trinity.MethodOptions', {
   { 'options', 'table', help = 'what it takes, of the library\'s own methods (lib/trinity/base/options.lua)' },
 })
 
-local info = printed.as('method', { 'help', 'source', 'needs', 'budget', 'deterministic' })
-
 --- Adds a method, in place of the script's own of that name. It returns a strategy, or a placement or plan to be
 --- simulated, or nil and why there is none.
 --- Example: `trinity.methods.register('all_on_one', function(p) return p:placement() end)`
@@ -37,7 +34,7 @@ local info = printed.as('method', { 'help', 'source', 'needs', 'budget', 'determ
 function methods.register(name, method, options)
   check.own_name('methods.register', 'name', name, builtin)
   check.argument('methods.register', 2, 'method', method, 'function')
-  registered[name] = info(register_options:read('methods.register', 3, 'options', options))
+  registered[name] = register_options:read('methods.register', 3, 'options', options)
   registered[name].run = method
   return methods.get(name)
 end

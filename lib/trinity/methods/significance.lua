@@ -1,9 +1,7 @@
 -- Whether two methods of a comparison differ by more than chance: a paired test over seeds.
 
-local printed = require 'trinity.base.printed'
 local statistics = require 'trinity.base.statistics'
 
-local test_of = printed.as('test', { 'test', 'p', 'pairs', 'least_p' })
 local significance = {}
 
 significance.test = 'Wilcoxon signed-rank'
@@ -29,7 +27,7 @@ function significance.of(comparison, a, b)
   if #differences == 0 then return nil end
   local found = statistics.signed_rank(differences)
   found.test = significance.test
-  return test_of(found)
+  return found
 end
 
 --- The tests of every row against the best one, as a line, by the names of the table; nil with one seed or

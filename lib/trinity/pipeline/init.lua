@@ -7,7 +7,6 @@ local model = require 'trinity.graph.model'
 local pipeline_machine = require 'trinity.pipeline.machine'
 local pipeline_infeasibility = require 'trinity.pipeline.infeasibility'
 local options_of = require 'trinity.base.options'
-local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -326,8 +325,6 @@ local function check_levels(method, levels)
   end
 end
 
-local result_of = printed.as('pipeline', { 'network', 'method', 'stages', 'max_load', 'feasible', 'optimal' })
-
 -- The function that a call of the module runs.
 local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
@@ -346,7 +343,7 @@ local function plan_pipeline(_, source, options)
   if found.optimal == nil then found.optimal = false end
   if not found.feasible and #found.assignment == 0 then found.max_load = nil end
   pipeline_infeasibility.tell(found, instance, cut_result)
-  return fields.result('trinity.PipelineResult', result_of(found))
+  return fields.result('trinity.PipelineResult', found)
 end
 
 for method in util.sorted_pairs(methods) do builtin[method] = true end

@@ -6,7 +6,6 @@ local move_candidates = require 'trinity.search.candidates'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
-local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
 
 local width = #move_candidates.names
@@ -114,7 +113,6 @@ check.methods(Moves, 'trinity.Moves')
 local by_unit = { 'computation_blame_s', 'held_blame_s', 'queue_blame_s', 'transfer_blame_s', 'wait_s', 'slack_s',
   'tight_s', 'peak_bytes' }
 
-local state_of = printed.as('step state', { 'step_time_s' })
 local moves = {}
 
 --- Makes a source of moves for a problem.
@@ -133,7 +131,7 @@ function moves.state(problem, placement)
   local handle = core.step_state(problem.handle, placement)
   local step_time_s, edges = handle:counts()
   local units, devices = problem.graph.units, #problem.cluster.devices
-  local state = state_of { step_time_s = step_time_s }
+  local state = { step_time_s = step_time_s }
   local function add(name, length)
     state[name] = array.double(length)
     handle:values(name, state[name])

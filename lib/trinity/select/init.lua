@@ -4,7 +4,6 @@
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
-local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -54,8 +53,6 @@ local function infeasibility_of(result)
   return table.concat(words, ', and ')
 end
 
-local selection = printed.as('selection', { 'name', 'cost', 'bound', 'feasible', 'optimal' })
-
 --- Chooses a strategy for every node of a graph to minimize the costs of nodes and edges within a limit on usage over
 --- time. The problem is a file in the IOPDDL contest's format (.json or .json.gz), a table with the contest's fields
 --- (nodes { costs, usages, intervals }, edges { nodes, costs }, usage_limit; strategies are numbered from 1, math.huge
@@ -73,5 +70,5 @@ return function(problem, options)
   result.seconds = core.clock_s() - start
   for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
   result.infeasibility = infeasibility_of(result)
-  return selection(result)
+  return result
 end

@@ -6,7 +6,6 @@ local dispatchers = require 'trinity.stragglers.dispatcher'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
-local printed = require 'trinity.base.printed'
 local random = require 'trinity.base.random'
 local statistics = require 'trinity.base.statistics'
 local step_of = require 'trinity.stragglers.step'
@@ -31,7 +30,6 @@ experts.declared = options_of.declare('trinity.ExpertLoadOptions', {
     help = 'with dispatcher: ranks whose experts a token may use (--moe-router-group-topk, one group per rank)' },
 })
 
-local result = printed.as('expert load', { 'step_time_s', 'slowdown', 'rank_factor', 'peak_memory_bytes' })
 
 local function starts_with(text, start) return text:sub(1, #start) == start end
 local function is_permutation(op) return op.type:find '^ExpertDispatch' or op.type:find '^ExpertCombine' end
@@ -329,7 +327,7 @@ function experts.expert_load(strategy, options)
   local step = step_of(owner, strategy)
   local loaded = experts.load(owner, strategy, step, experts.declared:read(owner, 2, 'options', options))
   local time_s, even_s = step.run(loaded.time_s), step.run(loaded.even_s)
-  return result(util.merged(loaded.facts, { step_time_s = time_s, slowdown = time_s / even_s }))
+  return util.merged(loaded.facts, { step_time_s = time_s, slowdown = time_s / even_s })
 end
 
 return experts

@@ -8,7 +8,6 @@ local experts = require 'trinity.stragglers.experts'
 local lengths_of = require 'trinity.stragglers.lengths'
 local options_of = require 'trinity.base.options'
 local parallelism = require 'trinity.strategy.parallelism'
-local printed = require 'trinity.base.printed'
 local random = require 'trinity.base.random'
 local remedies = require 'trinity.stragglers.remedies'
 local statistics = require 'trinity.base.statistics'
@@ -40,17 +39,13 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
   { 'remedies', 'boolean', true, help = 'also simulate remedies' },
 })
 
-local result = printed.as('stragglers', { 'step_time_s', 'mean_s', 'p95_s' })
-local wait = printed.as('wait', { 'device', 'stage', 'replica', 'type', 'time_s' })
-local replica_wait = printed.as('replica wait', { 'stage', 'replica', 'time_s' })
-local row_of = printed.as('context degree', { 'what', 'mean_s', 'p50_s', 'p95_s' })
 
 --- Returns a row per stage and replica, the mean of the longest time that one of its collectives waits for backward
 --- passes of other replicas, and a function that adds a sampled step.
 local function replica_waits(step, mesh, draws)
   local rows, waiting, at = {}, {}, step.low and step.low.coordinates
   for k = 1, mesh and (mesh.data or 1) > 1 and mesh.data * (mesh.pipeline or 1) or 0 do
-    rows[k] = replica_wait { stage = math.ceil(k / mesh.data), replica = (k - 1) % mesh.data + 1, time_s = 0 }
+    rows[k] = { stage = math.ceil(k / mesh.data), replica = (k - 1) % mesh.data + 1, time_s = 0 }
   end
   local function is_pass(i) return step.nodes[i].kind == 'backward' end
   for i, node in ipairs(#rows > 0 and step.nodes or {}) do
@@ -94,7 +89,7 @@ function stragglers.run(strategy, options)
   local lengths, used = lengths_of(owner, step, strategy, options)
   local rows, add_replicas = replica_waits(step, strategy.mesh, options.draws)
   local add, waits = tasks.sums(function(node)
-    return wait { device = cluster.devices[node.device].name, type = node.kind, time_s = 0,
+    return { device = cluster.devices[node.device].name, type = node.kind, time_s = 0,
       stage = at and at.pipeline[node.device] + 1, replica = at and at.data[node.device] + 1 }
   end)
   for draw = 1, options.draws do
@@ -117,7 +112,7 @@ function stragglers.run(strategy, options)
   table.sort(sorted)
   local micro_batches = (strategy.mesh and strategy.mesh.data or 1) * (strategy.micro_batches or 1)
   for degree, count in util.sorted_pairs(used) do used[degree] = count / (micro_batches * options.draws) end
-  return result { step_time_s = step_s, mean_s = statistics.mean(draws_s), p50_s = util.median(sorted),
+  return { step_time_s = step_s, mean_s = statistics.mean(draws_s), p50_s = util.median(sorted),
     p95_s = sorted[math.ceil(0.95 * #sorted)], draws_s = draws_s, degrees = used, waits = waits(), replica_waits = rows,
     error_s = (statistics.deviation(draws_s) or 0) / math.sqrt(#draws_s),
     remedies = options.remedies and remedies(strategy) or {} }
@@ -139,8 +134,8 @@ function stragglers.context_degrees(strategy, options)
   local plan, rows = parallelism.fields(owner, strategy, strategy.problem.graph), {}
   local function add(what, found, context)
     local sampled = stragglers.run(found, util.merged(options, { context = context, remedies = false }))
-    rows[#rows + 1] = row_of(util.merged({ what = what, mesh = found.mesh, micro_batches = found.micro_batches or 1 },
-      util.picked(sampled, { 'mean_s', 'p50_s', 'p95_s', 'error_s', 'degrees' })))
+    rows[#rows + 1] = util.merged({ what = what, mesh = found.mesh, micro_batches = found.micro_batches or 1 },
+      util.picked(sampled, { 'mean_s', 'p50_s', 'p95_s', 'error_s', 'degrees' }))
   end
   local whole = strategy.mesh.context or 1
   for _, degree in ipairs(contexts.degrees(whole)) do

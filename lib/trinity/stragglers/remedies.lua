@@ -3,12 +3,10 @@
 local csv = require 'trinity.base.csv'
 local model = require 'trinity.graph.model'
 local parallelism = require 'trinity.strategy.parallelism'
-local printed = require 'trinity.base.printed'
 local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local owner = 'trinity.stragglers.run'
-local remedy = printed.as('remedy', { 'what', 'step_time_s', 'samples_per_s', 'gain' })
 
 --- Returns the metrics of a plan, or nil if it is impossible.
 local function evaluated(problem, plan)
@@ -73,7 +71,7 @@ return function(strategy)
           gain = best / strategy.metrics.samples_per_s - 1 }, util.picked(plan, names))
       end
     end
-    if row then list[#list + 1] = remedy(row) end
+    if row then list[#list + 1] = row end
   end
   add('spares for what is slow', require('trinity.strategy.problem').simulator { graph = problem.graph,
     cluster = healthy, rules = problem.rules, cost = problem.cost }, { strategy }, {})

@@ -6,7 +6,6 @@ local json = require 'trinity.base.json'
 local operations = require 'trinity.stragglers.operations'
 local options_of = require 'trinity.base.options'
 local order_of = require 'trinity.stragglers.order'
-local printed = require 'trinity.base.printed'
 local statistics = require 'trinity.base.statistics'
 local tasks_of = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
@@ -107,7 +106,6 @@ local declared = options_of.declare('trinity.ReplayChoice', {
   number_of('worker', 'replica of the model, from 0'), number_of('stage', 'stage of the pipeline, from 0'),
 })
 
-local answer = printed.as('replay answer', { 'slowdown', 'saved' })
 
 --- Predicts the cost of chosen operations, by simulating only them as recorded and only them as typical, without gaps.
 --- Raises an error for an unknown type, worker or stage. Example: `replay:what_if({ stage = 0 }).slowdown`
@@ -127,18 +125,17 @@ function Replay:what_if(choice)
   local mean, alone_s = statistics.mean, simulate(self, false, only)
   local without_s = simulate(self, false, function(of) return not only(of) end)
   local busy_s, typical_s = mean(self.busy_s), mean(self.typical_s)
-  return answer { slowdown = mean(alone_s) / typical_s, alone_s = alone_s, without_s = without_s,
+  return { slowdown = mean(alone_s) / typical_s, alone_s = alone_s, without_s = without_s,
     saved = busy_s > typical_s and (busy_s - mean(without_s)) / (busy_s - typical_s) or 0 }
 end
 
-local wait = printed.as('wait', { 'worker', 'stage', 'type', 'time_s' })
 
 --- Returns what the steps wait for, without gaps: the critical path by worker, stage and type, longest time first.
 --- Example: `replay:waits()[1]`
 ---@return trinity.ReplayWait[]
 function Replay:waits()
   local add, list = tasks_of.sums(function(of)
-    return wait { worker = of.worker, stage = of.stage, type = shown(of.type), time_s = 0 }
+    return { worker = of.worker, stage = of.stage, type = shown(of.type), time_s = 0 }
   end)
   for _, step in ipairs(self.handle.steps) do
     local _, path = run(self, step, false, all)

@@ -2,7 +2,6 @@
 -- the simulated step (engine/simulator/account.h), not computed by formulas.
 
 local parallelism = require 'trinity.strategy.parallelism'
-local printed = require 'trinity.base.printed'
 local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
@@ -106,10 +105,6 @@ local function settle(devices, traffic, share)
   for _, row in ipairs(traffic) do row.count = row.count * share end
 end
 
-local device_of = printed.as('account of a device', { 'device', 'computation_s', 'weight_bytes', 'gradient_bytes',
-  'optimizer_bytes', 'activation_bytes' })
-local account_of = printed.as('account', { 'devices', 'stages', 'samples', 'samples_per_s' })
-
 --- Returns the account and the timeline of the step that it counts.
 return function(found)
   local owner, there, low = 'strategy:breakdown', nil, nil
@@ -135,7 +130,7 @@ return function(found)
     if row.kind == 'all_to_all' and row.axis == 'data' then row.axis = 'expert' end -- expert is a factor of data
     row.group = nil
   end
-  local account = account_of { devices = printed.each(device_of, devices), traffic = traffic,
+  local account = { devices = devices, traffic = traffic,
     samples = found.metrics.samples, samples_per_s = found.metrics.samples_per_s }
   if low then account.stages = stages_of(found, low, account) end
   return account, timeline

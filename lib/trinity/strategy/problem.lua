@@ -11,7 +11,6 @@ local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local hooks = require 'trinity.base.hooks'
-local printed = require 'trinity.base.printed'
 local parallelism = require 'trinity.strategy.parallelism'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
@@ -189,8 +188,6 @@ function Problem:operator_times(device) return hooks.moves.operator_times(self, 
 ---@return trinity.TaskGraph
 function Problem:task_graph() return hooks.moves.task_graph(self) end
 
-local bounds = printed.as('bounds', { 'step_time_s', 'critical_path_s', 'work_s', 'interval_s', 'peak_memory_bytes' })
-
 --- Returns lower bounds of step time (seconds) and peak memory (bytes) over all placements of this graph, by default
 --- with the problem's number of micro-batches and schedule; a step of a mesh may be shorter. Example:
 --- `problem:bounds(4).step_time_s`
@@ -203,8 +200,8 @@ function Problem:bounds(micro_batches, schedule)
   end
   if schedule ~= nil then check.argument('problem:bounds', 2, 'schedule', schedule, 'string') end
   local default = self.default_schedule or {}
-  return bounds(self.handle:bounds(micro_batches or default.micro_batches or 1,
-    (schedule or default.schedule) == 'pipedream'))
+  return self.handle:bounds(micro_batches or default.micro_batches or 1,
+    (schedule or default.schedule) == 'pipedream')
 end
 
 local function refuse_reward(reward, value, expected)

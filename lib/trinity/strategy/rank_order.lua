@@ -3,7 +3,6 @@
 
 local core = require 'trinity.core'
 local parallelism = require 'trinity.strategy.parallelism'
-local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
 
 local rank_order = {}
@@ -18,8 +17,6 @@ local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } 
 ---@field segment_size? integer every machine has whole groups of this number of ranks, and its other devices are idle
 ---@field devices? integer[] with a segment_size: the devices, for field `devices` of a mesh
 ---@field rank_file string rank file of Open MPI with the machine and GPU of every rank: 'rank 0=n0 slot=0'
-
-local row_of = printed.as('rank order', { 'step_time_s' })
 
 --- Returns the number of devices per axis, with expert as a factor of data.
 local function sizes_of(mesh)
@@ -150,7 +147,7 @@ function rank_order.all(strategy)
       local metrics = problem:evaluate(util.merged(plan, fields))
       local straddles, rank_file = layout(fields, list)
       if metrics.feasible then
-        rows[#rows + 1] = { #rows, row_of { order = order, step_time_s = metrics.step_time_s, straddles = straddles,
+        rows[#rows + 1] = { #rows, { order = order, step_time_s = metrics.step_time_s, straddles = straddles,
           rank_file = rank_file, segment_size = choice.segment_size,
           devices = choice.segment_size and choice.devices } }
       end

@@ -2,7 +2,6 @@
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Timeline
@@ -58,14 +57,10 @@ function Timeline:memory(d)
   return self.handle:memory(d)
 end
 
-local path_of = printed.as('critical path', { 'steps', 'compute_s', 'wire_s', 'collective_s', 'queue_s' })
-local steps_of = printed.as('critical steps', { 'count' })
-local share = printed.as('operator type', { 'type', 'tasks', 'total_s' })
-
 --- Returns the critical path of the step and its time in seconds by kind; the four times sum to the step time. Example:
 --- `timeline:critical_path().wire_s`
 ---@return trinity.CriticalPath
-function Timeline:critical_path() return path_of(self.handle:critical_path()) end
+function Timeline:critical_path() return self.handle:critical_path() end
 
 --- The events of the critical path as arrays.
 ---@class trinity.CriticalSteps
@@ -82,7 +77,7 @@ function Timeline:critical_path() return path_of(self.handle:critical_path()) en
 ---@return trinity.CriticalSteps
 function Timeline:critical_steps()
   local n = self.handle:critical_steps()
-  local steps = steps_of { count = n, kind = array.int32(n), task = array.int32(n), device = array.int32(n),
+  local steps = { count = n, kind = array.int32(n), task = array.int32(n), device = array.int32(n),
     ready_s = array.double(n), start_s = array.double(n), end_s = array.double(n) }
   self.handle:critical_steps(steps.kind, steps.task, steps.device, steps.ready_s, steps.start_s, steps.end_s)
   return steps
@@ -96,7 +91,7 @@ function Timeline:exposed_communication() return self.handle:exposed_communicati
 
 --- Returns the time per operator type, largest first. Example: `timeline:by_type()[1].type`
 ---@return trinity.TypeShare[]
-function Timeline:by_type() return printed.each(share, self.handle:by_type()) end
+function Timeline:by_type() return self.handle:by_type() end
 
 --- Returns the step as Chrome trace JSON for ui.perfetto.dev; save() writes it to a file. Example:
 --- `#timeline:chrome_trace()`
