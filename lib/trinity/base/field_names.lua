@@ -6,10 +6,7 @@ return {
   trinity = [[execute=Execution job=JobFile]],
   Account = [[devices=DeviceAccount* traffic=Traffic* stages=StageAccount* samples samples_per_s]],
   ActorCritic = [[network]],
-  Agent = [[problem batch groups units samples parameters loaded update=AgentReport imitate=ImitationReport
-    actions=AgentActions profile=AgentProfile]],
-  AgentActions = [[groups devices group_logs device_logs]],
-  AgentProfile = [[sample_s forward_s objective_s backward_s optimise_s exchange_s]],
+  Agent = [[problem batch groups units samples parameters loaded update=AgentReport imitate=ImitationReport]],
   AgentReport = [[mean_reward loss learning_rate baseline entropy_groups entropy_devices clipped_share gradient_norm]],
   Bounds = [[step_time_s critical_path_s work_s interval_s peak_memory_bytes least_devices]],
   Cluster = [[name queue fingerprint device_count devices=Device* basis=ClusterBasis collective=CollectiveCost]],

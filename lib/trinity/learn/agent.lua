@@ -5,7 +5,6 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
 local slopes = require 'trinity.strategy.slopes'
-local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
 --- Trinity's policy in the engine.
@@ -88,22 +87,6 @@ end
 --- Example: `agent:save 'policy.bin'`
 ---@param path string
 function Agent:save(path) self.handle:save(path) end
-
---- The actions of the latest batch. Example: `agent:sample(); agent:actions()`
----@return trinity.AgentActions
-function Agent:actions()
-  local by_unit, by_group = self.samples * self.units, self.samples * self.groups
-  local groups, devices = array.int32(by_unit), array.int32(by_group)
-  local group_logs, device_logs = array.double(by_unit), array.double(by_group)
-  self.handle:actions(groups, devices, group_logs, device_logs)
-  local function rows(values, columns) return tensor.new(values):reshape { self.samples, columns } end
-  return { groups = rows(groups, self.units), devices = rows(devices, self.groups),
-    group_logs = rows(group_logs, self.units), device_logs = rows(device_logs, self.groups) }
-end
-
---- Seconds spent so far in the parts of sample() and update(). Example: `agent:profile()`
----@return trinity.AgentProfile
-function Agent:profile() return self.handle:profile() end
 
 --- The most likely placement. Example: `agent:greedy()`
 ---@return trinity.Placement

@@ -1,6 +1,5 @@
 -- The ready-made policy: warm starts, saved policies, presets, and the same policy written in Lua.
 
-local array = require 'trinity.base.array'
 local trinity = require 'trinity'
 local learn = trinity.learn
 
@@ -94,17 +93,6 @@ describe('the policy', function()
       :raises "option 'device': expected cpu or cuda:0 and the like, got 'cuda:99'"
     expect(function() learn.agent(problem, settings { device = 'tpu' }) end)
       :raises "option 'device': expected cpu or cuda:0 and the like, got 'tpu'"
-  end)
-  it('gives its actions and where its time went', function()
-    local agent = learn.agent(problem, settings())
-    agent:sample()
-    local actions = agent:actions()
-    expect(table.concat(actions.groups:size(), ' ')):equals(('4 %d'):format(agent.units))
-    expect(actions.devices:max():item() <= 2):truthy()
-    expect(actions.group_logs:max():item() <= 0):truthy()
-    expect(agent:profile().sample_s > 0):truthy()
-    agent:update(array.double(4))
-    expect(function() agent:actions() end):raises 'actions: there is no batch'
   end)
 end)
 
