@@ -1,7 +1,6 @@
 #include "learn/torch/agent.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -122,14 +121,7 @@ int32_t share_begin(int32_t samples, int32_t rank, int32_t size) {
   return static_cast<int32_t>(int64_t{samples} * rank / size);
 }
 
-double clock_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
-
-Stopwatch::Stopwatch(double& total) : total_(total), start_(clock_s()) {}
-Stopwatch::~Stopwatch() { total_ += clock_s() - start_; }
 
 torch::Tensor entropy(const torch::Tensor& rows) { return -(rows.exp() * rows).sum(-1).mean(); }
 
@@ -258,7 +250,6 @@ void Agent::Impl::draw_devices(Shard& shard, const ScheduleNet::Choose& choose) 
 }
 
 void Agent::Impl::sample() {
-  const Stopwatch watch(profile.sample_s);
   ++batch;
   sampled = false;
   draw_mask();
@@ -328,7 +319,6 @@ int64_t Agent::parameter_count() const { return impl_->layout.size(); }
 int64_t Agent::gradient_steps() const { return impl_->weights.steps; }
 int32_t Agent::first_sample() const { return impl_->first_sample; }
 int32_t Agent::own_samples() const { return impl_->samples; }
-AgentProfile Agent::profile() const { return impl_->profile; }
 
 std::span<const int32_t> Agent::sample() {
   impl_->sample();

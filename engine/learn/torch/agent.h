@@ -54,12 +54,6 @@ struct AgentPeers {
   std::function<void(std::span<double>)> sum_doubles;
 };
 
-/// Seconds spent in parts of a policy step since the agent was made, by the calling thread's clock.
-struct AgentProfile {
-  double sample_s = 0, forward_s = 0, objective_s = 0, backward_s = 0, optimise_s = 0;
-  double exchange_s = 0;  ///< with peers, waiting for them included
-};
-
 /// The actions of the latest batch (of this process's samples), for comparison and analysis. Groups
 /// are numbered as sampled.
 struct BatchActions {
@@ -112,7 +106,6 @@ class Agent {
   void resume(const std::string& path);
 
   BatchActions actions() const;
-  AgentProfile profile() const;
   int32_t groups() const;
   int32_t units() const;
   const AgentOptions& options() const;

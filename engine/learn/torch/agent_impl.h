@@ -133,7 +133,6 @@ struct Agent::Impl {
   // EMAs over batches: of the mean reward, and of the mean squared advantage.
   double baseline = std::numeric_limits<double>::quiet_NaN();
   double squares = std::numeric_limits<double>::quiet_NaN();
-  AgentProfile profile;
 };
 
 /// Log-probabilities [S, K] of devices [S, K] among rows [S, K, D].
@@ -141,16 +140,5 @@ torch::Tensor chosen(const torch::Tensor& rows, const torch::Tensor& devices);
 
 /// Mean entropy of rows of log-probabilities [..., n], nats.
 torch::Tensor entropy(const torch::Tensor& rows);
-
-/// Adds the time until it goes out of scope, in seconds, to `total`. Not thread-safe.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total);
-  ~Stopwatch();
-
- private:
-  double& total_;
-  double start_;
-};
 
 }  // namespace trinity

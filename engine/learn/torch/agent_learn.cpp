@@ -91,16 +91,11 @@ void Agent::Impl::epoch(const torch::Tensor& advantage, const torch::Tensor& wei
   // networks, shard by shard.
   const auto by_unit = taken_groups().detach().requires_grad_();
   const auto by_group = taken_devices().requires_grad_();
-  torch::autograd::variable_list coefficients;
-  {
-    const Stopwatch watch(profile.objective_s);
-    const auto made = objective(by_unit, by_group, advantage, weight);
-    coefficients = torch::autograd::grad({made.value}, {by_unit, by_group});
-    report_objective(made, report);
-  }
+  const auto made = objective(by_unit, by_group, advantage, weight);
+  const auto coefficients = torch::autograd::grad({made.value}, {by_unit, by_group});
+  report_objective(made, report);
   backward(coefficients[0], coefficients[1]);
   if (peers.size > 1) {
-    const Stopwatch watch(profile.exchange_s);
     const auto host = gradient.cpu();
     peers.sum_floats({host.data_ptr<float>(), static_cast<size_t>(host.numel())});
     gradient = to_device(host);
@@ -118,10 +113,7 @@ void Agent::Impl::report_objective(const Objective& objective, UpdateReport& rep
   // Entropies are means over the samples, equal in every process for units.
   double sums[] = {objective.value.item<double>(), objective.clipped,
                    own_share() * entropy(unit_rows).item<double>(), own_share() * on_devices};
-  if (peers.size > 1) {
-    const Stopwatch watch(profile.exchange_s);
-    peers.sum_doubles(sums);
-  }
+  if (peers.size > 1) peers.sum_doubles(sums);
   report.clipped_share = sums[1];
   report.entropy_groups = sums[2];
   report.entropy_devices = sums[3];
@@ -153,7 +145,6 @@ void Agent::Impl::evaluate(Shard& shard) const {
 /// Log-probabilities by the weights as they are. For units they are known after sampling; for
 /// devices they stay where the schedule network does not learn.
 void Agent::Impl::forward() {
-  const Stopwatch watch(profile.forward_s);
   const auto last = static_cast<int>(shards.size());
   pool.parallel_for(last + 1, [&](int item, int) {
     poll_stop();
@@ -191,7 +182,6 @@ Objective Agent::Impl::objective(const torch::Tensor& by_unit, const torch::Tens
 /// The gradient from the objective's derivatives by log-probabilities, and entropies; the shards'
 /// in a fixed order.
 void Agent::Impl::backward(const torch::Tensor& by_unit, const torch::Tensor& by_group) {
-  const Stopwatch watch(profile.backward_s);
   const double bonus = entropy_weight() * own_share();
   const auto factor = [&](double value) {
     return torch::full({}, value, weights.values.options());
@@ -220,7 +210,6 @@ void Agent::Impl::backward(const torch::Tensor& by_unit, const torch::Tensor& by
 
 /// Clips the gradient's norm and takes a step of Adam uphill. Returns the norm.
 double Agent::Impl::apply(double rate) {
-  const Stopwatch watch(profile.optimise_s);
   const torch::NoGradGuard no_grad;
   const double norm = std::sqrt(gradient.dot(gradient).item<double>());
   weights.ascend(gradient * std::min(1.0, options.gradient_norm / (norm + 1e-6)), rate);

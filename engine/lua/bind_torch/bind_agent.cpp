@@ -107,23 +107,6 @@ auto agent_imitate(lua_State* L, Agent& agent, Table<"placements">) {
 /// agent:save(path)
 void agent_save(const Agent& agent, Text<"path"> path) { agent.save(path); }
 
-/// agent:actions(groups, devices, group_logs, device_logs): the latest batch into int32 and double
-/// arrays of samples x units and samples x groups.
-void agent_actions(lua_State* L, Agent& agent) {
-  const auto actions = agent.actions();
-  fill_from_1(L, 2, "groups", actions.groups);
-  fill_from_1(L, 3, "devices", actions.devices);
-  fill_numbers(L, 4, "group_logs", actions.group_log_probability);
-  fill_numbers(L, 5, "device_logs", actions.device_log_probability);
-}
-
-/// agent:profile() -> seconds spent in parts of the policy's steps
-auto agent_profile(Agent& agent) {
-  const auto profile = agent.profile();
-  return record("sample_s", profile.sample_s, "forward_s", profile.forward_s, "objective_s", profile.objective_s,
-                "backward_s", profile.backward_s, "optimise_s", profile.optimise_s, "exchange_s", profile.exchange_s);
-}
-
 auto agent_summary(const Agent& agent) {
   return record("groups", agent.groups(), "units", agent.units(), "samples", agent.options().samples,
                 "gradient_steps", agent.gradient_steps(), "parameters", agent.parameter_count());
@@ -132,8 +115,7 @@ auto agent_summary(const Agent& agent) {
 constexpr luaL_Reg kAgent[] = {
     TRINITY_BIND("share", agent_share), TRINITY_BIND("sample", agent_sample), TRINITY_BIND("greedy", agent_greedy),
     TRINITY_BIND("update", agent_update), TRINITY_BIND("imitate", agent_imitate),
-    TRINITY_BIND("save", agent_save), TRINITY_BIND("actions", agent_actions), TRINITY_BIND("profile", agent_profile),
-    TRINITY_BIND("summary", agent_summary)};
+    TRINITY_BIND("save", agent_save), TRINITY_BIND("summary", agent_summary)};
 constexpr luaL_Reg kAgentFunctions[] = {TRINITY_BIND("agent", agent_new)};
 
 }  // namespace
