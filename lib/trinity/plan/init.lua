@@ -2,7 +2,6 @@
 -- `trinity plan`. The bounds: engine/simulator/mesh/mesh_bound.h and plan/bounds.lua; the search: plan/search.lua.
 
 local Search = require 'trinity.plan.search'
-local bounds = require 'trinity.plan.bounds'
 local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
 local core = require 'trinity.core'
@@ -131,38 +130,7 @@ local function has_hosts(nets, cluster)
   return true
 end
 
--- Functions of a point for space.offloads: the shares of the optimizer on the host, from the least with which the bound
--- on its memory allows it; for `both` (with the most activations there) also the least and the largest share of these.
-local function offloads_of(nets, capacity_bytes, batch, made, both)
-  local known, first, second = {}, unpack(space.offloads)
-  local function legal(point, name)
-    return util.filtered(made:fractions(name), function(fraction)
-      return fraction == 0 or made:offloads(name) and made:allows(name, fraction, point)
-    end)
-  end
-  local function fitting(point, name)
-    point.micro_batches = batch / (point.micro_batch * point.data)
-    local key = ('%d %d %d %s'):format(point.micro_batch, point.tensor * point.context, point.expert, point.recompute)
-    known[key] = known[key] or { pcall(nets.totals, nets, point, false) }
-    local ok, totals = unpack(known[key])
-    return util.filtered(legal(point, name), function(fraction)
-      point[name] = fraction
-      return not ok or bounds.memory_bytes(point, totals) <= capacity_bytes
-    end)
-  end
-  return { [first] = function(point)
-    local activations = both and legal(point, second) or { 0 }
-    point[second] = activations[#activations]
-    local list = fitting(point, first)
-    point[second] = nil
-    return list[1] and list or { made:offloads(first) and 1 or 0 }
-  end, [second] = both and function(point)
-    local list = fitting(point, second)
-    return { list[1] or 0, #list > 1 and list[#list] or nil }
-  end }
-end
-
-local function make_space(owner, spec, nets, own_used, devices, offloads)
+local function make_space(owner, spec, nets, own_used, devices)
   local given = util.merged({}, spec.space or {})
   local first = first_micro_batch(owner, spec, given)
   space.check(owner, given, own_used)
@@ -173,18 +141,14 @@ local function make_space(owner, spec, nets, own_used, devices, offloads)
   end
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
   local per_node, straddles = per_node_of(spec.cluster)
-  local made = space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
+  return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     list = spec.cluster.devices, layers = #units - 2, batch = spec.global_batch,
     experts = graph.active_parameters < graph.parameters,
     hosts = has_hosts(nets, spec.cluster),
     selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
-    natural_sorted = devices.natural_sorted }, own_used, spec.runtime)
-  if offloads > 0 then
-    made.about.offload = offloads_of(nets, devices.capacity_bytes, spec.global_batch, made, offloads > 1)
-  end
-  return made, first
+    natural_sorted = devices.natural_sorted }, own_used, spec.runtime), first
 end
 
 local point_of = printed.as('point', space.text)
@@ -377,34 +341,26 @@ function plan.run(spec)
       line = ('%s of a step, of the GPUs that a plan uses: %s'):format(given.reward, said) }
   end
   local devices = unequal.new(given.cluster, nets.kinds, per_s)
-  local function searched(offloads)
-    local made, first = make_space(owner, given, nets, used, devices, offloads)
-    local line = progress.new('plan', given.quiet)
-    local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
-      simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
-      reward = type(given.reward) == 'function' and given.reward or nil, quantile = quantile,
-      slack = quantile and math.max(given.noise, given.stragglers and sampled_slack or 0) or nil,
-      uneven = given.stragglers ~= nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
-      cost_of = cost_of, own = used, included = given.included,
-      methods = given.methods or { 'annealing' },
-      method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
-      cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
-      say = function(search)
-        line:update { text = search:progress_text(), share = math.min(1, search.counts.simulated / given.simulations) }
-      end }
-    core.begin_search()
-    local ok, message = pcall(search.run, search)
-    if not ok then search:stopping() end
-    core.end_search()
-    line:finish()
-    if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
-    return search, first
-  end
-  local search, first = searched(0)
-  for i, name in ipairs(space.offloads) do
-    local fits = search.results[1] and search.results[1].metrics.feasible
-    if not fits and not search.stopped and search.space:offloads(name) then search = searched(i) end
-  end
+  local made, first = make_space(owner, given, nets, used, devices)
+  local line = progress.new('plan', given.quiet)
+  local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
+    simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
+    reward = type(given.reward) == 'function' and given.reward or nil, quantile = quantile,
+    slack = quantile and math.max(given.noise, given.stragglers and sampled_slack or 0) or nil,
+    uneven = given.stragglers ~= nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
+    cost_of = cost_of, own = used, included = given.included,
+    methods = given.methods or { 'annealing' },
+    method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
+    cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
+    say = function(search)
+      line:update { text = search:progress_text(), share = math.min(1, search.counts.simulated / given.simulations) }
+    end }
+  core.begin_search()
+  local ok, message = pcall(search.run, search)
+  if not ok then search:stopping() end
+  core.end_search()
+  line:finish()
+  if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
   return result_of(search, nets, given, first)
 end
 

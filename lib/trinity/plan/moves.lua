@@ -4,6 +4,7 @@
 local by_layer = require 'trinity.plan.by_layer'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local offload = require 'trinity.plan.offload'
 local rank_order = require 'trinity.strategy.rank_order'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
@@ -66,30 +67,7 @@ end)
 
 moves.register('recompute', by_layer.neighbours)
 
---- More of the optimizer on the host where a plan does not fit, in place of recomputation, or for another mesh; less
---- where it fits. The same of activations where nothing fits without.
-moves.register('offload', function(point, about)
-  local list, fits = {}, about.result.metrics.feasible
-  for _, name in ipairs(space.offloads) do
-    local now = point[name] or 0
-    local searched = name == space.offloads[1] or (about.space.about.offload or {})[name]
-    for _, fraction in ipairs(searched and about.space:offloads(name) and about.space:fractions(name) or {}) do
-      local less = fits and fraction < now and fraction >= now - 0.25
-      if less or not fits and fraction > now then
-        list[#list + 1] = space.changed(point, { [name] = fraction })
-      elseif fits and fraction > now and point.recompute ~= 'none' and about.space.given.recompute == nil then
-        local word = by_layer.is(point) and 'by_layer' or 'none'
-        list[#list + 1] = space.changed(point, { [name] = fraction, recompute = word })
-      end
-      if fits and now > 0 and fraction > now then
-        for _, other in ipairs(registered.mesh(point, about)) do
-          list[#list + 1] = space.changed(other, { [name] = fraction })
-        end
-      end
-    end
-  end
-  return list
-end)
+moves.register('offload', offload.neighbours)
 
 --- Half the size of one axis and twice the size of another.
 moves.register('mesh', function(point, about)

@@ -10,6 +10,7 @@ local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local growth = require 'trinity.plan.growth'
 local moves = require 'trinity.plan.moves'
+local offload = require 'trinity.plan.offload'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -154,8 +155,9 @@ function Search:each(family, totals, visit)
       visit(point, 0, 0)
     else
       local stages_like = self.unequal and self.unequal:stages_of(point, totals.slower)
-      visit(point, bounds.step_time_s(point, totals, stages_like) * self.rate(point),
-        bounds.memory_bytes(point, totals))
+      offload.each(self.space, point, totals, self.capacity_bytes, function(bytes)
+        visit(point, bounds.step_time_s(point, totals, stages_like) * self.rate(point), bytes)
+      end)
     end
   end)
   return wrong
@@ -236,7 +238,8 @@ function Search:bound(plans)
   local again = {}
   for _, plan in ipairs(plans) do
     if plan.bounds then self.counts.bounded = self.counts.bounded + 1 end
-    local other = not plan.included and (plan.excess_bytes or 0) > 0 and stages.again(self.pricing, plan)
+    local other = not plan.included and (plan.excess_bytes or 0) > 0
+      and (stages.again(self.pricing, plan) or offload.again(self.pricing, plan))
     if plan.refused then
       self:lose(plan.refused, 1, plan.point, plan)
     elseif plan.duplicate then
@@ -401,6 +404,9 @@ function Search:try(plans)
     if plan.metrics then self:simulated(plan) else self:lose(plan.refused, 1, plan.point, plan) end
     local point = plan.metrics and by_layer.again(self.pricing, plan)
     if point then again[#again + 1] = { point = point, moved = 'recompute', bound_s = 0 } end
+    if plan.metrics and not plan.metrics.feasible and not plan.included then
+      again[#again + 1] = offload.again(self.pricing, plan)
+    end
   end
   self:add_neighbours(again)
 end

@@ -216,11 +216,8 @@ local defaults = {
   end,
 }
 
-for _, name in ipairs(space.offloads) do
-  defaults[name] = function(point, about)
-    local shares = about.offload and about.offload[name]
-    return shares and shares(point) or { 0 }
-  end
+for _, name in ipairs(space.offloads) do -- more by offload.lua
+  defaults[name] = function() return { 0 } end
 end
 
 --- Why the words of a point contradict each other; nil where they do not. Of what the whole point decides.
