@@ -55,23 +55,29 @@ function stages.split(cost, p, first, last, speed, most)
   return within(sums, p, ends, high, speed, most)
 end
 
---- Numbers for all virtual stages in the order of the network, from every device's numbers (parallelism.place_of): a
---- device's are as equal as they can be, the larger ones first. most: of every virtual stage.
+--- Numbers for all virtual stages in the order of the network, from every device's numbers (parallelism.place_of): the
+--- loads of a device's are as equal as they can be, the larger ones first. most: of every virtual stage; first, last:
+--- what the first and the last virtual stage bear in addition.
 ---@param counts integer[] of every device
 ---@param v integer virtual stages of a device
 ---@param v_shaped boolean
 ---@param most? integer[]
+---@param first? number
+---@param last? number
 ---@return integer[]
-function stages.virtual(counts, v, v_shaped, most)
-  local p, left = #counts, util.merged({}, counts)
-  local list, dealt = util.listed(p * v, function() return 0 end), true
-  while dealt do
-    dealt = false
-    for chunk = 1, p * v do
-      local device = parallelism.place_of(chunk, p, v_shaped)
-      if left[device] > 0 and (not most or list[chunk] < most[chunk]) then
-        list[chunk], left[device], dealt = list[chunk] + 1, left[device] - 1, true
+function stages.virtual(counts, v, v_shaped, most, first, last)
+  local p, of = #counts, util.map(counts, function() return {} end)
+  local list = util.listed(p * v, function() return 0 end)
+  local loads = util.listed(p * v, function(i) return (i == 1 and first or 0) + (i == p * v and last or 0) end)
+  for chunk = 1, p * v do table.insert(of[parallelism.place_of(chunk, p, v_shaped)], chunk) end
+  for device, count in ipairs(counts) do
+    for _ = 1, count do
+      local least
+      for _, chunk in ipairs(of[device]) do
+        local open = not most or list[chunk] < most[chunk]
+        if open and (not least or loads[chunk] < loads[least]) then least = chunk end
       end
+      list[least], loads[least] = list[least] + 1, loads[least] + 1
     end
   end
   return list
@@ -122,9 +128,10 @@ local function loads(pricing, point)
   local units = simulator.mesh_units(problem, plain, 1, layers)
   local cost = {}
   for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
-  local first, last = load(units[1]), load(units[#units])
+  local first, last, mean = load(units[1]), load(units[#units]), util.sum(cost) / #cost
+  local ends = mean > 0 and { first / mean, last / mean } or {}
   if parallelism.is_v_shaped(point) and point.pipeline > 1 then first, last = first + last, 0 end
-  return { cost = cost, first = first, last = last, speed = pricing.unequal
+  return { cost = cost, first = first, last = last, ends = ends, speed = pricing.unequal
     and speeds(pricing, point, plain, problem, layers, math.floor(#units / 2) + 1) or nil }
 end
 
@@ -143,7 +150,8 @@ end
 local function shared(pricing, point, most)
   local about = loads_of(pricing, point)
   local counts = stages.split(about.cost, point.pipeline, about.first, about.last, about.speed, most)
-  return counts and stages.virtual(counts, point.virtual_stages, parallelism.is_v_shaped(point))
+  return counts and stages.virtual(counts, point.virtual_stages, parallelism.is_v_shaped(point), nil,
+    unpack(about.ends))
 end
 
 -- Layers of balanced stages; nil where that is the even split.
