@@ -41,16 +41,16 @@ function offload.each(made, point, totals, capacity_bytes, visit)
   point[first], point[second] = own, other
 end
 
---- A plan that is too large once more, with the next share on the host; nil where none is larger.
+--- Points in place of a plan that is too large: the next share of the optimizer on the host, and of activations.
 function offload.again(pricing, plan)
+  local list = {}
   for _, name in ipairs(space.offloads) do
-    for _, fraction in ipairs(shares(pricing.space, plan.point, name)) do
-      if fraction > (plan.point[name] or 0) then
-        return { point = space.changed(plan.point, { [name] = fraction }), balanced = plan.balanced, bound_s = 0,
-          moved = plan.moved }
-      end
-    end
+    local more = util.filtered(shares(pricing.space, plan.point, name), function(fraction)
+      return fraction > (plan.point[name] or 0)
+    end)
+    list[#list + 1] = more[1] and space.changed(plan.point, { [name] = more[1] })
   end
+  return list
 end
 
 --- Neighbours: less on the host, and more where that leaves fewer layers to recompute.

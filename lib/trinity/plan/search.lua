@@ -230,25 +230,40 @@ function Search:push_points(list)
   self:push { kind = 'points', list = list, point = list[1].point, bound_s = list[1].bound_s, points = #list }
 end
 
+-- Plans in place of one that is too large: with other stages, or with more on the host.
+local function smaller(self, plan)
+  if plan.included then return {} end
+  local staged = not plan.metrics and stages.again(self.pricing, plan)
+  if staged then return { staged } end
+  local list = util.filtered(offload.again(self.pricing, plan), function(point)
+    local key = moves.key_of(point)
+    local new = not self.seen[key]
+    self.seen[key] = true
+    return new
+  end)
+  return util.map(list, function(point)
+    return { point = point, balanced = plan.balanced, bound_s = 0, moved = plan.moved or plan.metrics and 'offload' }
+  end)
+end
+
 --- Gives points { point =, bound_s = } the engine's bounds; those that may be the best go into the queue as plans,
---- those that are too large once more where other stages may fit.
+--- those that are too large once more where other stages or shares on the host may fit.
 function Search:bound(plans)
   if not plans[1] then return end
   self.pricing:bound(plans)
   local again = {}
   for _, plan in ipairs(plans) do
     if plan.bounds then self.counts.bounded = self.counts.bounded + 1 end
-    local other = not plan.included and (plan.excess_bytes or 0) > 0
-      and (stages.again(self.pricing, plan) or offload.again(self.pricing, plan))
     if plan.refused then
       self:lose(plan.refused, 1, plan.point, plan)
     elseif plan.duplicate then
       count(self, 'duplicates', 1, plan)
-    elseif other then
-      again[#again + 1] = other
     elseif plan.excess_bytes > 0 and not plan.included then
+      local others = smaller(self, plan)
       count(self, 'memory', 1, plan)
+      if not plan.moved then self.counts.points = self.counts.points + #others end
       self:note_memory(plan.point, plan.fullest_bytes)
+      again = util.joined(again, others)
     else
       local rate = self.rate(plan.point)
       plan.own_s, plan.bound_s = plan.bounds.step_time_s * rate, (plan.bounds.least_s or plan.bounds.step_time_s) * rate
@@ -404,9 +419,7 @@ function Search:try(plans)
     if plan.metrics then self:simulated(plan) else self:lose(plan.refused, 1, plan.point, plan) end
     local point = plan.metrics and by_layer.again(self.pricing, plan)
     if point then again[#again + 1] = { point = point, moved = 'recompute', bound_s = 0 } end
-    if plan.metrics and not plan.metrics.feasible and not plan.included then
-      again[#again + 1] = offload.again(self.pricing, plan)
-    end
+    if plan.metrics and not plan.metrics.feasible then again = util.joined(again, smaller(self, plan)) end
   end
   self:add_neighbours(again)
 end

@@ -51,21 +51,36 @@ describe('a plan', function()
     expect(found.counts.simulated < count / 2):truthy()
   end)
 
-  it('is the best of its space where memory rules plans out', function()
-    local spec = { name = 'tight', device_types = { tight = h100_of(420e6) }, devices = {}, links = {}, queue = 'route' }
+  local function tight(bytes)
+    local spec = { name = 'tight', device_types = { tight = h100_of(bytes) }, devices = {}, links = {}, queue = 'route' }
     for i = 1, 4 do
       spec.devices[i] = { name = 'd' .. i, type = 'tight', node = 'n' }
       spec.links[i] = { from = 'd' .. i, to = 'switch', bandwidth_bytes_per_s = 1e11, latency_s = 2e-6 }
     end
-    local on = trinity.cluster(spec)
-    local about = { devices = 4, per_node = 4, layers = 6, batch = 8, experts = false, unequal = false }
-    local best, count = exhaust(small, about, gpt, on)
-    local found = trinity.plan { graph = gpt, cluster = on, global_batch = 8, space = small, plans = 1,
+    return trinity.cluster(spec)
+  end
+  local about_tight = { devices = 4, per_node = 4, layers = 6, batch = 8, experts = false, unequal = false }
+
+  it('is the best of its space where memory rules plans out', function()
+    local given = merged({ optimizer_offload_fraction = 0, activation_offload_fraction = 0 }, small)
+    local best, count = exhaust(given, about_tight, gpt, tight(420e6))
+    local found = trinity.plan { graph = gpt, cluster = tight(420e6), global_batch = 8, space = given, plans = 1,
       simulations = 100000 }
     expect(best < math.huge):truthy()
     expect(found.pruned.memory > 0):truthy()
     expect(found.plans[1].step_time_s):equals(best)
     expect(found.counts.simulated < count):truthy()
+  end)
+
+  it('has the shares on the host that the best of all shares has', function()
+    local given = { tensor = 4, micro_batch = { 4, 8 }, recompute = { 'none', 'full' }, context = 1, stages = 'even', bucket_bytes = 25000000 }
+    local all = merged({ optimizer_offload_fraction = space.offload_fractions,
+      activation_offload_fraction = { 0, 1 / 6, 3 / 6, 4 / 6, 1 } }, given) -- whole layers
+    for _, bytes in ipairs { 160e6, 120e6, 100e6 } do
+      local best = exhaust(all, about_tight, gpt, tight(bytes))
+      local found = trinity.plan { graph = gpt, cluster = tight(bytes), global_batch = 8, space = given, plans = 1, quiet = true }
+      expect(found.plans[1].step_time_s):equals(best)
+    end
   end)
 
   it('prints what is simulated, bounds below it, and fields that make the same strategy', function()
