@@ -576,9 +576,13 @@ function Search:run()
     self:bound(included)
     included = util.filtered(included, function(plan) return plan.kind == 'plan' end)
     if included[1] then self:try(included) end
-    self:pursue(goals.best)
-    self:recompute_less()
-    for _, name in ipairs(self.reward and { 'best' } or { 'best', 'list' }) do self:pursue(goals[name]) end
+    repeat
+      self:pursue(goals.best)
+      self:recompute_less()
+      self:pursue(goals.best)
+      local best_s = self:best_s()
+      if not self.reward then self:pursue(goals.list) end
+    until self:best_s() >= best_s -- else what is shown led to a better one
     self.goal = goals.proof
     self:next()
     if self.quantile then self:draw() end
