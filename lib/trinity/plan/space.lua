@@ -195,7 +195,7 @@ local defaults = {
     if point.pipeline == 1 then return { 'even' } end
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
-  zero_stage = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
+  zero_stage = function(point) return point.data * point.context > 1 and { 0, 1, 2, 3 } or { 0 } end,
   -- Megatron-LM's rule of float32 gradients, a million parameters per rank, among the sizes that moves try; gathered
   -- weights take the memory of such buckets.
   bucket_bytes = function(point, about)
