@@ -9,6 +9,10 @@ local decoders = { 'llama-3-8b', 'mistral-7b', 'qwen3-8b', 'llama-3-70b', 'mixtr
   'llama-3.1-405b' }
 local mixture = { ['mixtral-8x7b'] = true, ['qwen3-30b-a3b'] = true }
 local machines = { 'dgx_h100', 'dgx_a100_80gb', 'dgx_h200' }
+-- Few GPUs of them hold weights and gradients, but no optimizer: gigabytes of a machine, and of 9 bytes per parameter.
+local tight = { { 'hgx_a100_4', 160 }, { 'dgx_a100', 320 }, { 'hgx_h100_4', 320 }, { 'dgx_h100', 640 } }
+local least_gb = { ['llama-3-8b'] = 72, ['mistral-7b'] = 65, ['qwen3-8b'] = 74, ['llama-3-70b'] = 635, ['mixtral-8x7b'] = 420,
+  ['qwen3-30b-a3b'] = 275, ['llama-3.1-405b'] = 3650 }
 
 --- Restrictions of one or two dimensions, as people state them.
 local restrictions = {
@@ -22,17 +26,26 @@ local restrictions = {
   function(random) return { micro_batch = 2 ^ (random:integer(3) - 1) } end,
   function(random) return { tensor = 8, pipeline = 2 ^ random:integer(4), recompute = 'none' } end,
   function(random) return { expert = 2 ^ (random:integer(4) - 1) } end,
+  function(random) return { optimizer_offload_fraction = (random:integer(3) - 1) / 2 } end,
+  function(random) return { activation_offload_fraction = (random:integer(2) - 1) / 2 } end,
 }
 
---- A network, 8 to 16,384 GPUs on which its states fit, a batch, a restriction.
+--- A network, 8 to 16,384 GPUs on which its states fit (every third time as few as have to offload), a batch, a
+--- restriction.
 local function drawn(random)
   local name = decoders[random:integer(draws(10) == 10 and #decoders or 4)]
   local least = name == 'llama-3.1-405b' and 7 or (name:match '70b' or name:match '8x7b') and 3 or 0
-  local nodes = 2 ^ (least + random:integer((draws(10) == 10 and 12 or 6) - least) - 1)
+  local nodes, machine = 2 ^ (least + random:integer((draws(10) == 10 and 12 or 6) - least) - 1), machines[random:integer(#machines)]
+  local sequence = 2048 * 2 ^ random:integer(2)
+  if random:integer(3) == 1 then
+    local one = tight[random:integer(#tight)]
+    machine, nodes, sequence = one[1], 1, 2 * sequence
+    while nodes * one[2] < least_gb[name] do nodes = 2 * nodes end
+  end
   local given = restrictions[random:integer(#restrictions)](random)
   if given.expert and not mixture[name] then given = { tensor = 2 } end
-  return { name = name, cluster = ('%sx%d'):format(machines[random:integer(#machines)], nodes),
-    batch = 8 * nodes * 2 ^ (random:integer(3) - 1), sequence = 2048 * 2 ^ random:integer(2), space = given }
+  return { name = name, cluster = ('%sx%d'):format(machine, nodes), batch = 8 * nodes * 2 ^ (random:integer(3) - 1), sequence = sequence,
+    space = given }
 end
 
 local function plan(case, given, further)
