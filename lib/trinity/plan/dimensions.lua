@@ -38,10 +38,10 @@ dimensions.list = {
     'of the devices of an unequal cluster: natural, fastest_first, fastest_last', rare = true },
   { 'rank_order', { 'default' }, "axes of the mesh from the innermost, as 'tensor-pipeline-data'; searched where racks "
     .. 'differ', rare = true },
-  { 'optimizer_offload_fraction', { 0, 1 }, 'share of the optimizer on the host (CPU offload), 0 to 1; searched where '
-    .. 'nothing fits without it, and from plans that do not fit or recompute', real = true, rare = true },
-  { 'activation_offload_fraction', { 0, 1 }, "share of the layers' activations on the host, 0 to 1; searched where "
-    .. 'nothing fits without it', real = true, rare = true },
+  { 'optimizer_offload_fraction', { 0, 1 }, 'share of the optimizer on the host (CPU offload), 0 to 1; searched for '
+    .. 'plans that do not fit without it', real = true, rare = true },
+  { 'activation_offload_fraction', { 0, 1 }, "share of the layers' activations on the host, 0 to 1; searched for plans "
+    .. 'that do not fit without it', real = true, rare = true },
 }
 
 --- Their declarations, for trinity.options.

@@ -1,8 +1,9 @@
--- Shares of the optimizer and of activations on the host. As a kind of variation: the least shares with which the bound
--- on memory allows a point; more of a plan that its bound or its simulation finds too large; and neighbours.
+-- Shares of the optimizer and of activations on the host: the least with which the bound on memory allows a point, and
+-- neighbours, also of plans that the engine's bound or a simulation finds too large.
 
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
+local rules = require 'trinity.cluster.runtime_rules'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
@@ -10,10 +11,14 @@ local offload = {}
 
 local first, second = unpack(space.offloads)
 
--- Shares that a point may have, ascending; only its own where they are not searched.
+-- Shares that a point may have, ascending; of activations whole numbers of layers, as clients count. Only its own where
+-- an option gives them.
 local function shares(made, point, name)
-  if not made:offloads(name) then return { point[name] or 0 } end
-  return util.filtered(made:fractions(name), function(fraction) return made:allows(name, fraction, point) end)
+  local layers = made.about.layers
+  if not made.about.hosts or made.given[name] ~= nil then return { point[name] or 0 } end
+  return util.filtered(util.map(space.offload_fractions, function(fraction)
+    return name == first and fraction or math.floor(fraction * layers) / layers
+  end), function(fraction) return not rules.broken(made.rules, name, fraction, point, layers) end)
 end
 
 --- Calls visit(bytes) for a point with the least shares that the bound on memory allows: the least of activations for
@@ -41,28 +46,16 @@ function offload.each(made, point, totals, capacity_bytes, visit)
   point[first], point[second] = own, other
 end
 
---- Points in place of a plan that is too large: the next share of the optimizer on the host, and of activations.
-function offload.again(pricing, plan)
-  local list = {}
-  for _, name in ipairs(space.offloads) do
-    local more = util.filtered(shares(pricing.space, plan.point, name), function(fraction)
-      return fraction > (plan.point[name] or 0)
-    end)
-    list[#list + 1] = more[1] and space.changed(plan.point, { [name] = more[1] })
-  end
-  return list
-end
-
---- Neighbours: less on the host, and more where that leaves fewer layers to recompute.
+--- Neighbours: the next share of what does not fit; else less, or more where that leaves fewer layers to recompute.
 function offload.neighbours(point, about)
-  local list, free = {}, about.space.given.recompute == nil
+  local list, metrics = {}, about.result.metrics
+  local fits, free = metrics and metrics.feasible, about.space.given.recompute == nil
   for _, name in ipairs(space.offloads) do
     local now, values = point[name] or 0, shares(about.space, point, name)
     for i, fraction in ipairs(values) do
-      local less = values[i + 1] and fraction < now and now <= values[i + 1]
-      if less or by_layer.is(point) and fraction > now then
-        list[#list + 1] = space.changed(point, { [name] = fraction })
-      end
+      local less = fits and values[i + 1] and fraction < now and now <= values[i + 1]
+      local more = fraction > now and (fits and by_layer.is(point) or not fits and now >= (values[i - 1] or 0))
+      if less or more then list[#list + 1] = space.changed(point, { [name] = fraction }) end
       if less and free and point.recompute == 'none' then
         list[#list + 1] = space.changed(point, { [name] = fraction, recompute = 'by_layer' })
       end

@@ -230,22 +230,6 @@ function Search:push_points(list)
   self:push { kind = 'points', list = list, point = list[1].point, bound_s = list[1].bound_s, points = #list }
 end
 
--- Plans in place of one that is too large: with other stages, or with more on the host.
-local function smaller(self, plan)
-  if plan.included then return {} end
-  local staged = not plan.metrics and stages.again(self.pricing, plan)
-  if staged then return { staged } end
-  local list = util.filtered(offload.again(self.pricing, plan), function(point)
-    local key = moves.key_of(point)
-    local new = not self.seen[key]
-    self.seen[key] = true
-    return new
-  end)
-  return util.map(list, function(point)
-    return { point = point, balanced = plan.balanced, bound_s = 0, moved = plan.moved or plan.metrics and 'offload' }
-  end)
-end
-
 --- Gives points { point =, bound_s = } the engine's bounds; those that may be the best go into the queue as plans,
 --- those that are too large once more where other stages or shares on the host may fit.
 function Search:bound(plans)
@@ -259,11 +243,14 @@ function Search:bound(plans)
     elseif plan.duplicate then
       count(self, 'duplicates', 1, plan)
     elseif plan.excess_bytes > 0 and not plan.included then
-      local others = smaller(self, plan)
-      count(self, 'memory', 1, plan)
+      local others = { stages.again(self.pricing, plan) }
+      if not others[1] then others = moves.of(self, plan, { 'offload' }) end
+      for _, other in ipairs(others) do
+        other.moved, other.balanced, again[#again + 1] = plan.moved, plan.balanced or other.balanced, other
+      end
       if not plan.moved then self.counts.points = self.counts.points + #others end
+      count(self, 'memory', 1, plan)
       self:note_memory(plan.point, plan.fullest_bytes)
-      again = util.joined(again, others)
     else
       local rate = self.rate(plan.point)
       plan.own_s, plan.bound_s = plan.bounds.step_time_s * rate, (plan.bounds.least_s or plan.bounds.step_time_s) * rate
@@ -419,7 +406,8 @@ function Search:try(plans)
     if plan.metrics then self:simulated(plan) else self:lose(plan.refused, 1, plan.point, plan) end
     local point = plan.metrics and by_layer.again(self.pricing, plan)
     if point then again[#again + 1] = { point = point, moved = 'recompute', bound_s = 0 } end
-    if plan.metrics and not plan.metrics.feasible then again = util.joined(again, smaller(self, plan)) end
+    local large = plan.metrics and not plan.metrics.feasible
+    again = util.joined(again, large and moves.of(self, plan, { 'offload' }) or {})
   end
   self:add_neighbours(again)
 end

@@ -301,27 +301,6 @@ function space.new(owner, given, about, own, runtime)
   return self
 end
 
---- Whether some plan may have a share on the host that no option asked for. name: of space.offloads.
-function Space:offloads(name)
-  for _, rule in ipairs(self.rules[name] or {}) do
-    if rule.values then return false end -- none
-  end
-  return self.about.hosts and self.given[name] == nil
-end
-
---- Whether the runtime has a value of a dimension at a point.
-function Space:allows(name, value, point)
-  return rules.broken(self.rules, name, value, point, self.about.layers) == nil
-end
-
---- The shares that plans may have; of activations whole numbers of layers, as clients count.
-function Space:fractions(name)
-  local layers = self.about.layers
-  return util.map(space.offload_fractions, function(fraction)
-    return name == 'optimizer_offload_fraction' and fraction or math.floor(fraction * layers) / layers
-  end)
-end
-
 local function loop(self, list, i, point, visit)
   local name = list[i]
   if not name then return visit(point) end
