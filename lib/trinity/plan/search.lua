@@ -361,9 +361,11 @@ function Search:move(results)
   self:add_neighbours(made)
 end
 
---- Bounds points that are too slow with full recomputation, with less of it: of families the fastest by ZeRO stage.
+--- Bounds points that are too slow with full recomputation, with less of it: of families the fastest by ZeRO stage;
+--- where nothing fits, the nearest.
 function Search:recompute_less()
-  local list, made = {}, {}
+  local list, made, best = {}, {}, self.results[1]
+  local fits = best and best.metrics.feasible or false
   for _, entry in ipairs(self:left_over()) do
     if entry.kind ~= 'plan' and entry.point.recompute == 'full' and not entry.done then
       for stage = 0, 3 do
@@ -373,8 +375,9 @@ function Search:recompute_less()
     end
   end
   table.sort(list, util.by('bound_s', 'number'))
+  if not fits then list = util.map(util.sorted_keys(self.near), function(key) return self.near[key] end) end
   for i = 1, math.min(policy.partly, #list) do
-    local plan = { point = list[i].point, metrics = { feasible = true }, strategy = {} }
+    local plan = { point = list[i].point, metrics = { feasible = fits }, strategy = {} }
     made = util.joined(made, moves.of(self, plan, { 'recompute' }))
   end
   self:add_neighbours(made)
