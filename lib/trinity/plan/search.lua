@@ -362,7 +362,7 @@ function Search:move(results)
 end
 
 --- Bounds points that are too slow with full recomputation, with less of it: of families the fastest by ZeRO stage;
---- where nothing fits, the nearest.
+--- where nothing fits, the nearest plan.
 function Search:recompute_less()
   local list, made, best = {}, {}, self.results[1]
   local fits = best and best.metrics.feasible or false
@@ -375,7 +375,7 @@ function Search:recompute_less()
     end
   end
   table.sort(list, util.by('bound_s', 'number'))
-  if not fits then list = util.map(util.sorted_keys(self.near), function(key) return self.near[key] end) end
+  if not fits then list = { self:find_nearest() } end
   for i = 1, math.min(policy.partly, #list) do
     local plan = { point = list[i].point, metrics = { feasible = fits }, strategy = {} }
     made = util.joined(made, moves.of(self, plan, { 'recompute' }))
