@@ -41,7 +41,7 @@ dimensions.list = {
   { 'optimizer_offload_fraction', { 0, 1 }, 'share of the optimizer on the host (CPU offload), 0 to 1; searched for '
     .. 'plans that do not fit without it', real = true, rare = true },
   { 'activation_offload_fraction', { 0, 1 }, "share of the layers' activations on the host, 0 to 1; searched for plans "
-    .. 'that do not fit without it', real = true, rare = true },
+    .. 'that do not fit without it on GPUs with NVLink-C2C', real = true, rare = true },
 }
 
 --- Their declarations, for trinity.options.

@@ -121,13 +121,15 @@ local function first_micro_batch(owner, spec, given)
   return type(first) == 'number' and first or 1
 end
 
--- Whether every kind of device says what offloading to its host takes.
-local function has_hosts(nets, cluster)
+-- The least bandwidth between a device and its host; nil unless every kind of device states what offloading takes.
+local function host_bandwidth(nets, cluster)
+  local least = math.huge
   for _, kind in ipairs(nets.kinds) do
     local type = model.device_type(cluster, kind.type)
-    if not (type.host_bandwidth_bytes_per_s and type.host_memory_bandwidth_bytes_per_s) then return false end
+    if not (type.host_bandwidth_bytes_per_s and type.host_memory_bandwidth_bytes_per_s) then return nil end
+    least = math.min(least, type.host_bandwidth_bytes_per_s)
   end
-  return true
+  return least
 end
 
 local function make_space(owner, spec, nets, own_used, devices)
@@ -144,7 +146,7 @@ local function make_space(owner, spec, nets, own_used, devices)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     list = spec.cluster.devices, layers = #units - 2, batch = spec.global_batch,
     experts = graph.active_parameters < graph.parameters,
-    hosts = has_hosts(nets, spec.cluster),
+    host_bandwidth_bytes_per_s = host_bandwidth(nets, spec.cluster),
     selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,

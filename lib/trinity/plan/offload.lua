@@ -11,11 +11,16 @@ local offload = {}
 
 local first, second = unpack(space.offloads)
 
+-- Over PCIe, activations share the way with messages between machines, which is not simulated: they are offloaded
+-- where an option says so, or over links that are faster (NVLink-C2C).
+local pcie_bytes_per_s = 100e9
+
 -- Shares that a point may have, ascending; of activations whole numbers of layers, as clients count. Only its own where
 -- an option gives them.
 local function shares(made, point, name)
-  local layers = made.about.layers
-  if not made.about.hosts or made.given[name] ~= nil then return { point[name] or 0 } end
+  local layers, link = made.about.layers, made.about.host_bandwidth_bytes_per_s
+  local searched = link and (name == first or link > pcie_bytes_per_s)
+  if not searched or made.given[name] ~= nil then return { point[name] or 0 } end
   return util.filtered(util.map(space.offload_fractions, function(fraction)
     return name == first and fraction or math.floor(fraction * layers) / layers
   end), function(fraction) return not rules.broken(made.rules, name, fraction, point, layers) end)

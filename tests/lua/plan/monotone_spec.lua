@@ -27,7 +27,6 @@ local restrictions = {
   function(random) return { tensor = 8, pipeline = 2 ^ random:integer(4), recompute = 'none' } end,
   function(random) return { expert = 2 ^ (random:integer(4) - 1) } end,
   function(random) return { optimizer_offload_fraction = (random:integer(3) - 1) / 2 } end,
-  function(random) return { activation_offload_fraction = (random:integer(2) - 1) / 2 } end,
 }
 
 --- A network, 8 to 16,384 GPUs on which its states fit (every third time as few as have to offload), a batch, a

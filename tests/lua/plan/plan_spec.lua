@@ -9,7 +9,10 @@ local text = require 'trinity.plan.text'
 local function gpt(micro_batch, changes) return graphs.gpt2(micro_batch, merged({ vocabulary = 8192 }, changes)) end
 
 --- An H100 with so much memory.
-local function h100_of(bytes) return trinity.devices.with('h100', { memory_bytes = bytes, reserved_memory_bytes = 0 }) end
+local function h100_of(bytes, host_bandwidth_bytes_per_s)
+  return trinity.devices.with('h100', { memory_bytes = bytes, reserved_memory_bytes = 0,
+    host_bandwidth_bytes_per_s = host_bandwidth_bytes_per_s })
+end
 
 local function one_gpu(bytes)
   return trinity.cluster { name = 'one', device_types = { own = h100_of(bytes) }, links = {},
@@ -52,7 +55,7 @@ describe('a plan', function()
   end)
 
   local function tight(bytes)
-    local spec = { name = 'tight', device_types = { tight = h100_of(bytes) }, devices = {}, links = {}, queue = 'route' }
+    local spec = { name = 'tight', device_types = { tight = h100_of(bytes, 450e9) }, devices = {}, links = {}, queue = 'route' }
     for i = 1, 4 do
       spec.devices[i] = { name = 'd' .. i, type = 'tight', node = 'n' }
       spec.links[i] = { from = 'd' .. i, to = 'switch', bandwidth_bytes_per_s = 1e11, latency_s = 2e-6 }
