@@ -112,6 +112,9 @@ std::vector<Target> lua_targets() {
           target("decoder", "decoders by their config.json"),
           target("chakra", "Chakra's execution traces"),
           target("formats", "schedules and layouts of other programs"),
+          target("profiles", "profiles of PipeDream and DAPPLE, graphs of Doppler"),
+          target("instances", "instances of dnn-partitioning and Piper"),
+          target("selection", "strategy-selection problems, also compressed"),
           target("api", "random programs over everything that scripts can call")};
 }
 

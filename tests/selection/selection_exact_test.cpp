@@ -1,26 +1,19 @@
-// Strategy selection: the reduced model and elimination against trying all selections, and against
-// the optima of PaSE's own tables.
+// Strategy selection: the reduced model and elimination against trying all selections.
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "formats/instances/selection_json.h"
 #include "selection/selection_exact.h"
 #include "selection/selection_memory.h"
 #include "selection/selection_model.h"
 #include "selection/selection_solver.h"
 #include "support/selection_cases.h"
-#include "support/shared_data.h"
 #include "support/tier.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kExactData = test::shared_data();
 
 SelectionResult solve(const SelectionProblem& problem, int threads = 1, double seconds = 1e6) {
   ThreadPool pool(threads);
@@ -196,24 +189,4 @@ TEST_CASE("a node without strategies, or whose costs are no numbers, is refused"
                        ArgumentError);
   CHECK_THROWS_AS(add(nan), ArgumentError);
   CHECK_THROWS_AS(add(low), ArgumentError);
-}
-
-TEST_CASE("PaSE's own tables: its optima, proven" * test::shared) {
-  const auto folder = kExactData + "/pase/";
-  const auto expected = nlohmann::json::parse(read_file(folder + "expected.json"));
-  int cases = 0;
-  for (const auto& entry : expected["cases"]) {
-    const auto name = entry["case"].get<std::string>();
-    CAPTURE(name);
-    const auto problem = read_selection(folder + name.substr(5) + ".json.gz");
-    CHECK(problem.nodes() == entry["nodes"].get<int>());
-    const double optimum = entry["optimal"].get<double>();
-    const auto theirs = score_selection(problem, entry["solution"].get<std::vector<int32_t>>());
-    CHECK(theirs.cost == doctest::Approx(optimum).epsilon(1e-9));
-    const auto result = solve(problem, 2);
-    CHECK(result.optimal);
-    CHECK(result.cost == doctest::Approx(optimum).epsilon(1e-9));
-    ++cases;
-  }
-  CHECK(cases == 6);
 }

@@ -4,18 +4,14 @@
 #include <cmath>
 
 #include "base/stop.h"
-#include "formats/instances/selection_json.h"
 #include "selection/selection_search.h"
 #include "selection/selection_solver.h"
 #include "support/selection_cases.h"
-#include "support/shared_data.h"
 #include "support/tier.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kData = test::shared_data("iopddl/");
 
 /// The anytime search alone, even where the exact solver could do it.
 SelectionFound search(const SelectionProblem& problem, int threads, int64_t rounds,
@@ -138,18 +134,4 @@ TEST_CASE("a wish to stop ends the search with the best so far") {
   CHECK(result.stopped);
   CHECK(result.feasible);
   CHECK(result.seconds < 60);
-}
-
-TEST_CASE("the contest's transformer: 217039 and a bound within a thousandth" * test::shared) {
-  const auto path = kData + "asplos-2025-iopddl-G.json.gz";
-  const auto problem = read_selection(path);
-  ThreadPool pool(2);
-  SelectionOptions options;
-  options.rounds = 8;
-  const auto result = solve_selection(problem, options, pool);
-  CHECK(result.feasible);
-  CHECK(result.cost == 217039);
-  CHECK(result.bound > 216800);
-  CHECK(result.bound <= 217039);
-  CHECK(result.peak_usage <= *problem.usage_limit);
 }

@@ -14,10 +14,6 @@ struct Imported {
   std::vector<std::string> warnings;
   /// Operator types without a rule of their own, sorted; they get the generic cost.
   std::vector<std::string> unknown_types;
-  /// Name of the file format: "ONNX", "PipeDream profile", ...
-  std::string format;
-  /// The graph is a whole step (with backward) and must not be lowered.
-  bool whole_step = false;
 };
 
 }  // namespace trinity

@@ -195,7 +195,7 @@ Imported read_onnx(const std::string& path, const OnnxOptions& options) {
 
 }  // namespace trinity
 
-/// Entry point for read_model(), which loads this library lazily.
+/// Entry point for scripts, which load this library lazily.
 extern "C" void trinity_read_onnx(const std::string& path, const trinity::OnnxOptions& options,
                                   std::optional<trinity::Imported>& imported) {
   imported = trinity::read_onnx(path, options);

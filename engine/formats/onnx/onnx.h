@@ -52,7 +52,7 @@ Imported read_onnx(const std::string& path, const OnnxOptions& options = {});
 Imported parse_onnx(std::string_view bytes, const std::string& source,
                     const std::string& graph_name, const OnnxOptions& options = {});
 
-/// Entry point for read_model(): the library that reads ONNX is loaded lazily (base/late.h).
+/// Entry point for scripts: the library that reads ONNX is loaded lazily (base/late.h).
 using OnnxReader = void(const std::string& path, const OnnxOptions& options,
                         std::optional<Imported>& imported);
 

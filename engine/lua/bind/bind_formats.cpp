@@ -7,14 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
+#include "base/late.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "formats/export/dot.h"
 #include "formats/export/placement_export.h"
 #include "formats/json/graph_json.h"
 #include "formats/json/json_reader.h"
-#include "formats/read_model.h"
+#include "formats/onnx/onnx.h"
 #include "lua/bind/module.h"
 
 namespace trinity::lua {
@@ -347,7 +349,7 @@ int value_from_json(lua_State* L, Text<"text"> text) {
 OnnxOptions onnx_options(lua_State* L, int index) {
   OnnxOptions options;
   if (lua_isnoneornil(L, index)) return options;
-  Fields fields(L, index, "read_model");
+  Fields fields(L, index, "read_onnx");
   constexpr int64_t kLargest = int64_t{1} << 40;
   options.copy_shared_vectors = fields.boolean("copy_shared_vectors", true);
   options.open_dimension = fields.integer("open_dimension", 1, 1, kLargest);
@@ -362,13 +364,18 @@ OnnxOptions onnx_options(lua_State* L, int index) {
   return options;
 }
 
-/// read_model(path, {open_dimension=, dimensions=}) -> graph, {format=, whole_step=, warnings=,
-/// unknown_types=}
-auto formats_read_model(lua_State* L, Text<"path"> path) {
-  auto imported = read_model(path, onnx_options(L, 2));
-  return std::tuple(std::make_shared<const Graph>(std::move(imported.graph)),
-                    record("format", imported.format, "whole_step", imported.whole_step, "warnings", imported.warnings,
-                           "unknown_types", imported.unknown_types));
+/// read_onnx(path, {open_dimension=, dimensions=}) -> graph, {warnings=, unknown_types=}
+auto formats_read_onnx(lua_State* L, Text<"path"> path) {
+  static auto* const read = late<OnnxReader>(kOnnxPart, "trinity_read_onnx");
+  std::optional<Imported> imported;
+  read(path, onnx_options(L, 2), imported);
+  return std::tuple(std::make_shared<const Graph>(std::move(imported->graph)),
+                    record("warnings", imported->warnings, "unknown_types", imported->unknown_types));
+}
+
+/// read_graph(path) -> graph of trinity's own file
+auto formats_read_graph(Text<"path"> path) {
+  return std::make_shared<const Graph>(parse_graph_json(read_file(path), path));
 }
 
 /// graph_to_json(graph) -> text
@@ -411,7 +418,7 @@ auto formats_placement_to_json(lua_State* L, const BoundProblem& of) {
 
 constexpr luaL_Reg kFormatsFunctions[] = {
     TRINITY_BIND("to_json", value_to_json), TRINITY_BIND("from_json", value_from_json),
-    TRINITY_BIND("read_model", formats_read_model), TRINITY_BIND("graph_to_json", formats_graph_to_json),
+    TRINITY_BIND("read_onnx", formats_read_onnx), TRINITY_BIND("read_graph", formats_read_graph), TRINITY_BIND("graph_to_json", formats_graph_to_json),
     TRINITY_BIND("graph_to_dot", formats_graph_to_dot), TRINITY_BIND("placement_to_json", formats_placement_to_json)};
 
 }  // namespace

@@ -259,6 +259,11 @@ int builder_add_edge(lua_State* L, GraphBuilder& builder) {
   return push_number(L, number + 1);
 }
 
+/// builder:serves(op, forward): the operator is a gradient of the forward operator, both by name
+void builder_serves(GraphBuilder& builder, Text<"op"> op, Text<"forward"> forward) {
+  builder.op(find_operator(builder, op, "serves")).forward = find_operator(builder, forward, "serves");
+}
+
 /// builder:collective{name=, kind=, algorithm='automatic', bytes=, members={operator names}}
 void builder_collective(lua_State* L, GraphBuilder& builder) {
   Fields fields(L, 2, "collective");
@@ -424,7 +429,7 @@ auto graph_operator(lua_State* L, const Graph& graph) {
 
 constexpr luaL_Reg kBuilder[] = {
     TRINITY_BIND("add_operator", builder_add_operator), TRINITY_BIND("add_edge", builder_add_edge),
-    TRINITY_BIND("collective", builder_collective),
+    TRINITY_BIND("collective", builder_collective), TRINITY_BIND("serves", builder_serves),
     TRINITY_BIND("build", [](GraphBuilder& builder) { return share(builder.build()); })};
 constexpr luaL_Reg kGraphMethods[] = {
     TRINITY_BIND("training", graph_training), TRINITY_BIND("replicate", graph_replicate),

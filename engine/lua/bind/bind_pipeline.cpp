@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "formats/instances/pipeline_file.h"
 #include "lua/bind/module.h"
 #include "search/pipeline/layer_cut.h"
 #include "search/pipeline/max_load_search.h"
@@ -57,31 +56,91 @@ std::vector<int32_t> read_devices(lua_State* L, const PipelineNetwork& network,
   return device;
 }
 
-/// pipeline_network(path) -> network, or nil for a file of another kind
-std::shared_ptr<const PipelineNetwork> pipeline_read(Text<"path"> path) {
-  auto network = read_pipeline_network(path);
-  return network ? std::make_shared<const PipelineNetwork>(std::move(*network)) : nullptr;
+PipelineNetwork::Node read_network_node(lua_State* L) {
+  Fields fields(L, lua_gettop(L), "node");
+  PipelineNetwork::Node node;
+  int32_t unit = 0;
+  fields.take_all("time", node.time, "cpu_time", node.cpu_time, "transfer", node.transfer, "output_bytes",
+                  node.output_bytes, "parameter_bytes", node.parameter_bytes, "memory_bytes", node.memory_bytes, "unit",
+                  unit, "backward", node.backward, "supported", node.supported, "planned", node.planned);
+  node.unit = unit - 1;
+  return node;
 }
 
-/// pipeline_of(problem) -> network
-auto pipeline_of(const BoundProblem& of) { return std::make_shared<const PipelineNetwork>(network_of(*of.problem)); }
+/// { id =, time =, parameter_bytes =, bytes_per_batch =, fixed_bytes =, sync_bytes = by edge of the layer }
+PiperProblem::Configuration read_configuration(lua_State* L, size_t edges) {
+  Fields fields(L, lua_gettop(L), "configuration");
+  PiperProblem::Configuration made;
+  made.id = fields.required_string("id");
+  fields.take("time", made.time, "parameter_bytes", made.parameter_bytes, "bytes_per_batch", made.bytes_per_batch,
+              "fixed_bytes", made.fixed_bytes);
+  fields.table("sync_bytes", [&] { made.sync_bytes = Numbers<"sync_bytes">::from_stack(L, lua_gettop(L)); });
+  fields.refuse_unknown();
+  if (made.sync_bytes.size() != edges)
+    throw ArgumentError("sync_bytes: expected {} entries, got {}", edges, made.sync_bytes.size());
+  return made;
+}
 
-/// network:about() -> { name =, format =, unit =, nodes = names or numbers, expert = stages or nil,
-/// and what the file says of the machine }
-auto network_about(const PipelineNetwork& network) {
-  std::vector<int32_t> expert;
+/// Reads the layers of a problem of Piper, one per node: lists of { degree =, configurations = }, ascending.
+void read_piper_layers(lua_State* L, PiperProblem& problem) {
+  problem.index();
+  for (size_t l = 0; l < problem.layers.size(); ++l) {
+    auto& layer = problem.layers[l];
+    lua_rawgeti(L, -1, static_cast<int>(l) + 1);
+    table_arg(L, lua_gettop(L), "layer");
+    for_each(L, lua_gettop(L), [&](int) {
+      Fields fields(L, lua_gettop(L), "degree");
+      auto& degree = layer.degrees.emplace_back();
+      degree.degree = static_cast<int32_t>(fields.integer("degree", 1, 1, 1 << 20));
+      const auto read = [&](int) { degree.configurations.push_back(read_configuration(L, layer.edges.size())); };
+      fields.required_table("configurations", [&] { for_each(L, lua_gettop(L), read); });
+      fields.refuse_unknown();
+      if (degree.configurations.empty()) throw ArgumentError("degree: expected a configuration");
+    });
+    if (layer.degrees.empty()) throw ArgumentError("layers: expected a degree");
+    lua_pop(L, 1);
+  }
+}
+
+/// pipeline_network({ unit_s =, bandwidth_bytes_per_s =, nodes = rows of PipelineNetwork::Node with units from 1, edges =
+/// rows { producer, reader, bytes of Piper's }, layers = Piper's }) -> network
+auto pipeline_network(lua_State* L, Options<"network"> fields) {
+  PipelineNetwork network;
+  fields.take("unit_s", network.unit_s, "bandwidth_bytes_per_s", network.bandwidth_bytes_per_s);
+  fields.required_table("nodes", [&] {
+    for_each(L, lua_gettop(L), [&](int i) {
+      auto& node = network.nodes.emplace_back(read_network_node(L));
+      if (node.unit < 0) node.unit = i - 1;
+    });
+  });
   for (const auto& node : network.nodes)
-    if (node.expert >= 0) expert.push_back(node.expert + 1);
-  if (expert.size() != network.nodes.size()) expert.clear();
-  const auto id = [&](const PipelineNetwork::Node& node) {
-    return network.numbered_ids ? std::variant<double, std::string>(std::stod(node.id))
-                                : std::variant<double, std::string>(node.id);
-  };
-  return record("name", network.name, "format", network.format, "unit", network.unit, "devices", network.devices, "cpus",
-                network.cpus, "memory_bytes", network.memory_bytes, "bandwidth_bytes_per_s",
-                network.bandwidth_bytes_per_s, "micro_batches", network.micro_batches, "nodes",
-                list_of(network.nodes, id), "expert",
-                expert.empty() ? std::nullopt : std::optional(std::move(expert)));
+    if (node.unit >= network.count()) throw ArgumentError("unit: expected at most {}", network.count());
+  fields.required_table("edges", [&] {
+    for_each(L, lua_gettop(L), [&](int) {
+      const auto edge = Numbers<"edge">::from_stack(L, lua_gettop(L));
+      const auto is_node = [&](size_t i) { return edge.size() > i && edge[i] >= 1 && edge[i] <= network.count(); };
+      if (!is_node(0) || !is_node(1)) throw ArgumentError("edges: expected nodes from 1 to {}", network.count());
+      const auto from = static_cast<int32_t>(edge[0]) - 1, to = static_cast<int32_t>(edge[1]) - 1;
+      network.edges.emplace_back(from, to);
+      network.piper.edges.push_back({from, to, edge.size() > 2 ? edge[2] : 0});
+    });
+  });
+  std::sort(network.edges.begin(), network.edges.end());
+  network.edges.erase(std::unique(network.edges.begin(), network.edges.end()), network.edges.end());
+  if (fields.push_table("layers")) {
+    network.piper.layers.resize(network.nodes.size());
+    read_piper_layers(L, network.piper);
+    lua_pop(L, 1);
+  }
+  fields.refuse_unknown();
+  return std::make_shared<const PipelineNetwork>(std::move(network));
+}
+
+/// pipeline_of(problem) -> network, and its nodes' names
+auto pipeline_of(const BoundProblem& of) {
+  auto network = std::make_shared<const PipelineNetwork>(network_of(*of.problem));
+  auto names = list_of(network->operators, [&](int32_t o) { return of.problem->graph().op(o).name; });
+  return std::tuple(std::move(network), std::move(names));
 }
 
 /// Pushes { feasible =, max_load =, optimal =, assignment =, loads =, infeasibility = { device = and needed_bytes =,
@@ -339,8 +398,7 @@ int row_fastest(lua_State* L, const LayerRow& row, Options<"fastest"> fields, Fu
 }
 
 constexpr luaL_Reg kNetwork[] = {
-    TRINITY_BIND("about", network_about), TRINITY_BIND("max_load", network_max_load),
-    TRINITY_BIND("search", network_search), TRINITY_BIND("cuts", network_cuts), TRINITY_BIND("price", network_price),
+    TRINITY_BIND("max_load", network_max_load), TRINITY_BIND("search", network_search), TRINITY_BIND("cuts", network_cuts), TRINITY_BIND("price", network_price),
     TRINITY_BIND("pipedream_cuts", network_pipedream_cuts), TRINITY_BIND("piper", network_piper),
     TRINITY_BIND("layer_row", network_layer_row)};
 constexpr luaL_Reg kCuts[] = {TRINITY_BIND("columns", cuts_columns), TRINITY_BIND("stages", cuts_stages)};
@@ -348,7 +406,7 @@ constexpr luaL_Reg kRow[] = {
     TRINITY_BIND("about", row_about), TRINITY_BIND("least_load", row_least_load),
     TRINITY_BIND("equal_work", row_equal_work), TRINITY_BIND("fastest", row_fastest)};
 constexpr luaL_Reg kPipelineFunctions[] = {
-    TRINITY_BIND("pipeline_network", pipeline_read), TRINITY_BIND("pipeline_of", pipeline_of),
+    TRINITY_BIND("pipeline_network", pipeline_network), TRINITY_BIND("pipeline_of", pipeline_of),
     TRINITY_BIND("layer_row", pipeline_layer_row)};
 
 }  // namespace

@@ -1,145 +1,152 @@
 #include <cmath>
 
-#include "formats/instances/selection_json.h"
 #include "lua/bind/module.h"
 #include "lua/host/interrupt.h"
 #include "selection/selection_solver.h"
 
 // Strategy-selection problems and their solver (selection/selection_solver.h). Nodes, strategies
-// and edges count from 1 here.
+// and edges count from 1 here, but in the tables of files from 0.
 
 namespace trinity::lua {
 namespace {
 
-/// The numbers of the list on top of the stack, for field `path` of a problem.
-std::vector<double> numbers_on_top(lua_State* L, const std::string& path) {
-  if (lua_type(L, -1) != LUA_TTABLE)
-    throw WrongArgument(1, "problem", "{}: expected a list of numbers, got {}", path, type_name(L, -1));
-  std::vector<double> numbers;
-  for_each(L, lua_gettop(L), [&](int i) {
-    if (lua_type(L, -1) != LUA_TNUMBER)
-      throw WrongArgument(1, "problem", "{}[{}]: expected a number, got {}", path, i, type_name(L, -1));
-    numbers.push_back(lua_tonumber(L, -1));
-  });
-  return numbers;
-}
+/// Lists of numbers, one after the other.
+struct Rows {
+  std::vector<double> values;
+  std::vector<int64_t> offset{0};
 
-int64_t whole(double value, const std::string& path, double low) {
-  if (!(value >= low && value <= 0x1p53) || value != std::floor(value))
-    throw WrongArgument(1, "problem", "{}: expected a whole number from {} to 2^53, got {}", path, low, value);
-  return static_cast<int64_t>(value);
-}
-
-/// Rows of numbers, a list of lists in field `key` of an object called `owner`.
-using Rows = std::vector<std::vector<double>>;
-std::optional<Rows> read_rows(lua_State* L, Fields& fields, const char* key) {
-  if (!fields.push_table(key)) return std::nullopt;
-  Rows rows;
-  for_each(L, lua_gettop(L), [&](int i) {
-    rows.push_back(numbers_on_top(L, fmt::format("{}.{}[{}]", fields.owner(), key, i)));
-  });
-  lua_pop(L, 1);
-  return rows;
-}
-
-Rows required_rows(lua_State* L, Fields& fields, const char* key) {
-  auto rows = read_rows(L, fields, key);
-  if (!rows)
-    throw WrongArgument(1, "problem", "field '{}.{}' is missing", fields.owner(), key);
-  return std::move(*rows);
-}
-
-void same_count(const Rows& rows, const char* path, size_t count, const char* of) {
-  if (rows.size() != count)
-    throw WrongArgument(1, "problem", "{}: expected {} lists (one for each {}), got {}", path, count, of, rows.size());
-}
-
-void pair_only(const std::vector<double>& row, const std::string& path) {
-  if (row.size() != 2)
-    throw WrongArgument(1, "problem", "{}: expected two numbers, got {}", path, row.size());
-}
-
-void read_nodes(lua_State* L, SelectionProblem& problem) {
-  Fields fields(L, lua_gettop(L), "nodes");
-  const auto costs = required_rows(L, fields, "costs");
-  const auto usages = read_rows(L, fields, "usages");
-  const auto intervals = read_rows(L, fields, "intervals");
-  fields.refuse_unknown();
-  if (usages.has_value() != intervals.has_value())
-    throw WrongArgument(1, "problem", "expected both nodes.usages and nodes.intervals, or neither");
-  if (usages) same_count(*usages, "nodes.usages", costs.size(), "node");
-  if (usages) same_count(*intervals, "nodes.intervals", costs.size(), "node");
-  for (size_t v = 0; v < costs.size(); ++v) {
-    std::vector<int64_t> usage;
-    SelectionProblem::Interval live{0, 0};
-    if (usages) {
-      for (size_t i = 0; i < (*usages)[v].size(); ++i)
-        usage.push_back(
-            whole((*usages)[v][i], fmt::format("nodes.usages[{}][{}]", v + 1, i + 1), 0));
-      const auto path = fmt::format("nodes.intervals[{}]", v + 1);
-      pair_only((*intervals)[v], path);
-      live = {whole((*intervals)[v][0], path, 0), whole((*intervals)[v][1], path, 0)};
-    } else {
-      usage.assign(costs[v].size(), 0);
-    }
-    problem.node_costs.insert(problem.node_costs.end(), costs[v].begin(), costs[v].end());
-    problem.usages.insert(problem.usages.end(), usage.begin(), usage.end());
-    if (usage.size() != costs[v].size())
-      throw WrongArgument(1, "problem", "nodes.usages[{}]: expected {} entries (one per strategy), got {}", v + 1,
-                          costs[v].size(), usage.size());
-    problem.live.push_back(live);
-    problem.node_offset.push_back(static_cast<int64_t>(problem.node_costs.size()));
+  size_t size() const { return offset.size() - 1; }
+  std::span<const double> operator[](size_t i) const {
+    return std::span(values).subspan(at(offset[i]), at(offset[i + 1] - offset[i]));
   }
-}
+};
 
-void read_edges(lua_State* L, SelectionProblem& problem) {
-  Fields fields(L, lua_gettop(L), "edges");
-  const auto ends = required_rows(L, fields, "nodes");
-  const auto costs = required_rows(L, fields, "costs");
-  fields.refuse_unknown();
-  same_count(costs, "edges.costs", ends.size(), "edge");
-  for (size_t e = 0; e < ends.size(); ++e) {
-    const auto path = fmt::format("edges.nodes[{}]", e + 1);
-    pair_only(ends[e], path);
-    int32_t pair[2];
-    for (size_t i = 0; i < 2; ++i) {
-      const int64_t node = whole(ends[e][i], path, 0);
-      if (node < 1 || node > problem.nodes())
-        throw WrongArgument(1, "problem", "{}: node {} does not exist (there are {}, counted from 1)", path, node,
-                            problem.nodes());
-      pair[i] = static_cast<int32_t>(node) - 1;
+/// Reads a table as a problem. Nodes and messages count from `first`.
+class ProblemReader {
+ public:
+  ProblemReader(lua_State* L, int first) : L_(L), first_(first) {}
+
+  SelectionProblem read() {
+    Fields fields(L_, 1, "problem");
+    problem_.name = fields.string("name", "");
+    const auto limit = fields.number("usage_limit");
+    if (limit) problem_.usage_limit = whole(*limit, [] { return "usage_limit"; });
+    part(fields, "nodes", &ProblemReader::read_nodes);
+    part(fields, "edges", &ProblemReader::read_edges);
+    fields.refuse_unknown();
+    try {
+      problem_.check(first_);
+    } catch (const ArgumentError& error) {
+      refuse("{}", error.what());
     }
-    problem.edges.push_back({pair[0], pair[1]});
-    problem.edge_costs.insert(problem.edge_costs.end(), costs[e].begin(), costs[e].end());
-    problem.edge_offset.push_back(static_cast<int64_t>(problem.edge_costs.size()));
+    return std::move(problem_);
   }
-}
+
+ private:
+  template <class... Values>
+  [[noreturn]] static void refuse(fmt::format_string<Values...> text, Values&&... values) {
+    throw WrongArgument(1, "problem", fmt::format(text, std::forward<Values>(values)...));
+  }
+
+  template <class Place>
+  static int64_t whole(double value, Place place) {
+    if (!(value >= 0 && value <= 0x1p53) || value != std::floor(value))
+      refuse("{}: expected a whole number from 0 to 2^53, got {}", place(), value);
+    return static_cast<int64_t>(value);
+  }
+
+  void part(Fields& fields, const char* key, void (ProblemReader::*read)(Fields&)) {
+    if (!fields.push_table(key)) refuse("field '{}' is missing", key);
+    Fields inner(L_, lua_gettop(L_), key);
+    (this->*read)(inner);
+    lua_pop(L_, 1);
+  }
+
+  std::optional<Rows> rows(Fields& fields, const char* key) {
+    if (!fields.push_table(key)) return std::nullopt;
+    Rows rows;
+    const auto place = [&](int i) { return fmt::format("{}.{}[{}]", fields.owner(), key, i - 1 + first_); };
+    for_each(L_, lua_gettop(L_), [&](int i) {
+      if (lua_type(L_, -1) != LUA_TTABLE)
+        refuse("{}: expected a list of numbers, got {}", place(i), type_name(L_, -1));
+      for_each(L_, lua_gettop(L_), [&](int j) {
+        if (lua_type(L_, -1) != LUA_TNUMBER)
+          refuse("{}[{}]: expected a number, got {}", place(i), j - 1 + first_, type_name(L_, -1));
+        rows.values.push_back(lua_tonumber(L_, -1));
+      });
+      rows.offset.push_back(std::ssize(rows.values));
+    });
+    lua_pop(L_, 1);
+    return rows;
+  }
+  Rows required_rows(Fields& fields, const char* key) {
+    auto found = rows(fields, key);
+    if (!found) refuse("field '{}.{}' is missing", fields.owner(), key);
+    return std::move(*found);
+  }
+
+  static void same_count(const Rows& rows, const char* path, size_t count, const char* of) {
+    if (rows.size() != count)
+      refuse("{}: expected {} lists (one for each {}), got {}", path, count, of, rows.size());
+  }
+  /// The two whole numbers in a row.
+  std::pair<int64_t, int64_t> pair(const Rows& rows, size_t i, const char* path) const {
+    const auto place = [&] { return fmt::format("{}[{}]", path, at(first_) + i); };
+    if (rows[i].size() != 2) refuse("{}: expected two numbers, got {}", place(), rows[i].size());
+    return {whole(rows[i][0], place), whole(rows[i][1], place)};
+  }
+
+  void read_nodes(Fields& fields) {
+    auto costs = required_rows(fields, "costs");
+    const auto usages = rows(fields, "usages"), intervals = rows(fields, "intervals");
+    fields.refuse_unknown();
+    if (usages.has_value() != intervals.has_value())
+      refuse("expected both nodes.usages and nodes.intervals, or neither");
+    if (usages) same_count(*usages, "nodes.usages", costs.size(), "node");
+    if (usages) same_count(*intervals, "nodes.intervals", costs.size(), "node");
+    for (size_t v = 0; usages && v < costs.size(); ++v) {
+      const auto row = (*usages)[v];
+      if (row.size() != costs[v].size())
+        refuse("nodes.usages[{}]: expected {} entries (one per strategy), got {}", at(first_) + v, costs[v].size(),
+               row.size());
+      for (size_t s = 0; s < row.size(); ++s)
+        problem_.usages.push_back(whole(
+            row[s], [&] { return fmt::format("nodes.usages[{}][{}]", at(first_) + v, at(first_) + s); }));
+      const auto [start, end] = pair(*intervals, v, "nodes.intervals");
+      problem_.live.push_back({start, end});
+    }
+    if (!usages) problem_.usages.assign(costs.values.size(), 0);
+    problem_.live.resize(costs.size(), {0, 0});
+    problem_.node_costs = std::move(costs.values);
+    problem_.node_offset = std::move(costs.offset);
+  }
+
+  void read_edges(Fields& fields) {
+    const auto ends = required_rows(fields, "nodes");
+    auto costs = required_rows(fields, "costs");
+    fields.refuse_unknown();
+    same_count(costs, "edges.costs", ends.size(), "edge");
+    for (size_t e = 0; e < ends.size(); ++e) {
+      const auto [from, to] = pair(ends, e, "edges.nodes");
+      for (const int64_t node : {from, to})
+        if (node < first_ || node - first_ >= problem_.nodes())
+          refuse("edges.nodes[{}]: node {} does not exist (there are {}, counted from {})", at(first_) + e, node,
+                 problem_.nodes(), first_);
+      problem_.edges.push_back({static_cast<int32_t>(from) - first_, static_cast<int32_t>(to) - first_});
+    }
+    problem_.edge_costs = std::move(costs.values);
+    problem_.edge_offset = std::move(costs.offset);
+  }
+
+  lua_State* L_;
+  int first_;
+  SelectionProblem problem_;
+};
 
 /// selection_problem({name=, nodes={costs=, usages=, intervals=}, edges={nodes=, costs=},
-/// usage_limit=}) -> selection problem
-auto selection_problem(lua_State* L) {
-  table_arg(L, 1, "problem");
-  SelectionProblem problem;
-  Fields fields(L, 1, "problem");
-  problem.name = fields.string("name", "");
-  const auto limit = fields.number("usage_limit");
-  if (limit) problem.usage_limit = whole(*limit, "usage_limit", 0);
-  for (const char* part : {"nodes", "edges"}) {
-    if (!fields.push_table(part))
-      throw WrongArgument(1, "problem", "field '{}' is missing", part);
-    if (std::string_view(part) == "nodes")
-      read_nodes(L, problem);
-    else
-      read_edges(L, problem);
-    lua_pop(L, 1);
-  }
-  fields.refuse_unknown();
-  try {
-    problem.check(1);
-  } catch (const ArgumentError& error) {
-    throw WrongArgument(1, "problem", error.what());
-  }
-  return std::make_shared<const SelectionProblem>(std::move(problem));
+/// usage_limit=}[, first number of nodes, 1]) -> selection problem
+auto selection_problem(lua_State* L, Table<"problem">, Optional<Integer<"first", 0, 1>> first) {
+  return std::make_shared<const SelectionProblem>(ProblemReader(L, first ? static_cast<int>(*first) : 1).read());
 }
 
 /// The progress function at a stack index, called at most some times a second. An error in it ends
@@ -152,23 +159,11 @@ class ProgressCall {
     push(L_, record("phase", progress.phase, "seconds", progress.seconds, "cost", progress.cost, "bound", progress.bound));
     call_function(L_, 1, 0);
   }
-  void operator()(double share) {
-    lua_pushvalue(L_, index_);
-    lua_pushnumber(L_, share);
-    call_function(L_, 1, 0);
-  }
 
  private:
   lua_State* L_;
   int index_;
 };
-
-/// read_selection(path, progress function of the share read, or nil) -> selection problem
-auto selection_read(lua_State* L, Text<"path"> path) {
-  ReadProgress progress;
-  if (!lua_isnoneornil(L, 2)) progress = ProgressCall(L, 2);
-  return std::make_shared<const SelectionProblem>(read_selection(path, progress));
-}
 
 /// Brackets a search, however it ends.
 struct Searching {
@@ -222,8 +217,7 @@ auto selection_score(lua_State* L, const SelectionProblem& problem, Table<"strat
 constexpr luaL_Reg kSelection[] = {
     TRINITY_BIND("describe", selection_describe), TRINITY_BIND("score", selection_score)};
 constexpr luaL_Reg kSelectionFunctions[] = {
-    TRINITY_BIND("selection_problem", selection_problem), TRINITY_BIND("read_selection", selection_read),
-    TRINITY_BIND("solve_selection", selection_solve)};
+    TRINITY_BIND("selection_problem", selection_problem), TRINITY_BIND("solve_selection", selection_solve)};
 
 }  // namespace
 

@@ -108,8 +108,6 @@ class ProblemNetwork {
         node_of_(at(problem.operators()), -1) {}
 
   PipelineNetwork make() {
-    network_.name = graph_.name();
-    network_.format = "model";
     add_nodes();
     const auto tasks = make_task_graph(problem_);
     for (int32_t o = 0; o < graph_.operator_count(); ++o) {
@@ -142,7 +140,7 @@ class ProblemNetwork {
       const int32_t number = network_.count();
       node_of_[o] = number;
       auto& node = network_.nodes.emplace_back();
-      node.id = graph_.op(o).name;
+      network_.operators.push_back(o);
       node.unit = first_of_unit.emplace(graph_.op(o).unit, number).first->second;
     }
     for (int32_t o = 0; o < graph_.operator_count(); ++o) {

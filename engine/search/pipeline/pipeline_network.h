@@ -11,8 +11,8 @@
 
 namespace trinity {
 
-/// A network to be cut into a pipeline, as read from a file of any supported format, in file order;
-/// and its conversions to the planners' problems.
+/// A network to be cut into a pipeline, of a problem or as a script describes it (a file's, in its order), and its
+/// conversions to the planners' problems.
 ///
 /// Nodes are either the nodes of a whole step (dnn-partitioning: separate forward and backward
 /// nodes, joined by units) or layers with one time for forward and backward (PipeDream, DAPPLE,
@@ -20,7 +20,6 @@ namespace trinity {
 /// else bytes, which go forward once and return once as gradients.
 struct PipelineNetwork {
   struct Node {
-    std::string id;
     double time = 0;       ///< on an accelerator, in the network's unit of time
     double cpu_time = 0;   ///< 0 without CPUs
     /// time of the output to or from an accelerator; negative: use output_bytes
@@ -29,22 +28,15 @@ struct PipelineNetwork {
     double parameter_bytes = 0;
     int64_t memory_bytes = 0;  ///< required on an accelerator
     int32_t unit = 0;          ///< nodes of one unit share a device
-    int32_t expert = -1;       ///< the stage given in the file
     bool backward = false, supported = true;
     bool planned = true;  ///< false: PipeDream removes it from the graph before planning
   };
-  std::string name, format;
-  std::string unit = "s";  ///< of times: "s" or "ms"
-  double unit_s = 1;       ///< the unit in seconds
-  bool numbered_ids = false;
+  double unit_s = 1;                 ///< the unit of times in seconds
+  double bandwidth_bytes_per_s = 0;  ///< that Node::transfer is of; 0: not given
   std::vector<Node> nodes;
-  std::vector<std::pair<int32_t, int32_t>> edges;  ///< distinct: producer, reader
-  PiperProblem piper;  ///< by node, of Piper's files; no layers for other files
-
-  // Machine as described in the file; 0: not given.
-  int32_t devices = 0, cpus = 0;
-  int64_t memory_bytes = 0, micro_batches = 0;
-  double bandwidth_bytes_per_s = 0;
+  std::vector<int32_t> operators;  ///< [node]: its operator, of a problem's network
+  std::vector<std::pair<int32_t, int32_t>> edges;  ///< distinct, sorted: producer, reader
+  PiperProblem piper;  ///< by node, of Piper's files; no layers for others
 
   int32_t count() const { return static_cast<int32_t>(nodes.size()); }
 };

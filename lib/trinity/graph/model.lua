@@ -143,8 +143,8 @@ local function read(name, shared, rest)
   if util.exists(within) and not util.exists(('%s/models/%s.lua'):format(home, name)) then
     return decoder(within, shared, rest)
   end
-  local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
-    or extension == 'pt2' or extension == 'et'
+  local known = extension == 'lua' or extension == 'onnx' or extension == 'pt2' or extension == 'et'
+    or extension and require('trinity.graph.instances').reads(extension)
   if known then
     if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end
     if extension == 'lua' then return build(name, name, rest, shared.dtype, shared.cluster) end

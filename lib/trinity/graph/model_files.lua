@@ -25,12 +25,26 @@ function model_files.warn(path, warnings)
   end
 end
 
+-- Returns an engine's graph and what is known about its file.
+local function read_onnx(path, rest, shared)
+  local made, about = core.read_onnx(path, { open_dimension = rest.batch_size or 1,
+    dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
+  about.format, about.whole_step = 'ONNX', false
+  return made, about
+end
+
+local function read_other(path)
+  local reader, made = require('trinity.graph.instances').read(path)
+  reader = reader or { format = 'trinity graph', whole_step = false }
+  return made or core.read_graph(path), { format = reader.format, whole_step = reader.whole_step, warnings = {},
+    unknown_types = {} }
+end
+
 --- Returns the graph of a file of another program; batch_size and dimensions set the symbolic sizes of an ONNX file.
 --- Prints warnings to standard error.
 function model_files.import(name, rest, shared)
   check.fields(('trinity.model: model file %s'):format(name), rest, { batch_size = { 'integer', 1, 2 ^ 40 } })
-  local ok, graph_handle, about = pcall(core.read_model, name, { open_dimension = rest.batch_size or 1,
-    dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
+  local ok, graph_handle, about = pcall(name:find '%.onnx$' and read_onnx or read_other, name, rest, shared)
   if not ok and tostring(graph_handle):find("got 'trinity-strategy'", 1, true) then
     util.fail("%s: expected a model, got a strategy ('trinity-strategy'); use --strategy %s", util.shortened(name),
       name)

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
+local instances = require 'trinity.graph.instances'
 local model = require 'trinity.graph.model'
 local pipeline_machine = require 'trinity.pipeline.machine'
 local pipeline_infeasibility = require 'trinity.pipeline.infeasibility'
@@ -74,29 +75,44 @@ local function levels_of(option, value, low, integer)
   return list
 end
 
---- Returns the network of a file, model or problem; the cluster for which it is costed (nil for a file with costs); and
---- whether all its devices are used.
+-- What is known about a network that is not in a file with costs.
+local function about_model(graph, nodes) return { name = graph.name, format = 'model', unit = 's', nodes = nodes } end
+
+--- Returns the network of a file with costs and what the file says about it, or nil for another file.
+local function read_file(path, options)
+  if not util.exists(path) then util.fail('no file %s', util.shortened(path)) end
+  local reader, _, network_of = instances.read(path)
+  if not network_of then return nil end
+  if next(options.model or {}) then
+    check.refuse(name, 'option', 'model', '%s is a file with costs, which has no options', util.shortened(path))
+  end
+  local network, about = network_of()
+  about.name, about.format = path:match '[^/]*$':match '^[^.]*', reader.network_format
+  return core.pipeline_network(network), about
+end
+
+--- Returns the network of a file, model or problem; what is known about it; the cluster for which it is costed (nil
+--- for a file with costs); and whether all its devices are used.
 local function read(source, options)
-  if type(source) ~= 'string' then return core.pipeline_of(source.handle), source.cluster, true end
-  if source:match '%.json$' or source:match '%.txt$' then
-    if not util.exists(source) then util.fail('no file %s', util.shortened(source)) end
-    local network = core.pipeline_network(source)
-    if network and next(options.model or {}) then
-      check.refuse(name, 'option', 'model', '%s is a file with costs, which has no options', util.shortened(source))
-    end
-    if network then return network end
+  if type(source) ~= 'string' then
+    local network, nodes = core.pipeline_of(source.handle)
+    return network, about_model(source.graph, nodes), source.cluster, true
+  end
+  if instances.reads(source:match '%.(%w+)$') then
+    local network, about = read_file(source, options)
+    if network then return network, about end
   end
   local graph = model.load(source, options.model)
   local cluster, whole = pipeline_machine.named(options.cluster)
-  return core.pipeline_of(core.problem(graph.handle, cluster.handle)), cluster, whole
+  local network, nodes = core.pipeline_of(core.problem(graph.handle, cluster.handle))
+  return network, about_model(graph, nodes), cluster, whole
 end
 
 --- Makes a machine from the options, the file and the cluster, in this order of precedence.
 local function machine_of(about, cluster, whole, options)
-  local file_bandwidth = about.bandwidth_bytes_per_s > 0 and about.bandwidth_bytes_per_s or nil
-  local devices = levels_of('devices', options.devices or about.devices > 0 and about.devices
+  local devices = levels_of('devices', options.devices or (about.devices or 0) > 0 and about.devices
     or whole and pipeline_machine.levels(cluster) or 4, 0, true)
-  local bandwidth = levels_of('bandwidth_bytes_per_s', options.bandwidth_bytes_per_s or file_bandwidth
+  local bandwidth = levels_of('bandwidth_bytes_per_s', options.bandwidth_bytes_per_s or about.bandwidth_bytes_per_s
     or cluster and pipeline_machine.bandwidths(cluster, devices) or 1e9)
   if #bandwidth ~= #devices and #bandwidth ~= 1 then
     check.refuse(name, 'option', 'bandwidth_bytes_per_s',
@@ -110,11 +126,11 @@ local function machine_of(about, cluster, whole, options)
   if all > most_devices then
     check.refuse(name, 'option', 'devices', 'expected at most %d devices in total, got %d', most_devices, all)
   end
-  local memory = options.memory_bytes or (about.memory_bytes > 0 and about.memory_bytes)
+  local memory = options.memory_bytes or ((about.memory_bytes or 0) > 0 and about.memory_bytes)
     or cluster and pipeline_machine.memory_bytes(cluster) or 0
-  return { devices = all, cpus = options.cpus or about.cpus, memory_bytes = math.floor(memory),
+  return { devices = all, cpus = options.cpus or about.cpus or 0, memory_bytes = math.floor(memory),
     bandwidth_bytes_per_s = levels[#levels].bandwidth_bytes_per_s,
-    micro_batches = options.micro_batches or (about.micro_batches > 0 and about.micro_batches) or 32 }, levels
+    micro_batches = options.micro_batches or about.micro_batches or 32 }, levels
 end
 
 --- Returns the stages of a cut with one device per node.
@@ -332,8 +348,8 @@ local function plan_pipeline(_, source, options)
   end
   options = declared:read(name, 2, 'options', options)
   local method = check.choice(name, 'option', 'method', options.method, methods)
-  local network, cluster, whole = read(source, options)
-  local instance = { network = network, about = network:about(), source = source, options = options }
+  local network, about, cluster, whole = read(source, options)
+  local instance = { network = network, about = about, source = source, options = options }
   instance.machine, instance.levels = machine_of(instance.about, cluster, whole, instance.options)
   check_levels(method, instance.levels)
   local found = run(instance, method)

@@ -3,6 +3,7 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
@@ -16,12 +17,37 @@ local declared = options_of.declare('trinity.SelectOptions', { help = 'Options o
   { 'quiet', 'boolean', false, help = 'print no progress line' },
 })
 
+-- Returns the fields of an object in a file that problems have. Others are skipped, unless one may be the misspelt
+-- name of a missing one.
+local function picked(object, names, place)
+  if type(object) ~= 'table' then util.fail('%s: expected an object, got %s', place, util.describe(object)) end
+  local missing = util.filtered(names, function(name) return object[name] == nil end)
+  for key in util.sorted_pairs(object) do
+    local meant = object[key] ~= nil and not util.set(names)[key] and core.suggestion(tostring(key), missing) or ''
+    if meant ~= '' then util.fail('%s: unknown field %s%s', place, util.quoted(tostring(key)), meant) end
+  end
+  return util.picked(object, names)
+end
+
+-- Returns the problem in a file of the IOPDDL contest (ASPLOS 2025), plain JSON or gzip, which counts from 0.
+local function read_file(path)
+  local problem = picked(picked(json.read(path), { 'problem' }, path).problem or {}, { 'name', 'usage_limit', 'nodes',
+    'edges' }, path .. ': problem')
+  for part, names in util.sorted_pairs { nodes = { 'costs', 'intervals', 'usages' }, edges = { 'costs', 'nodes' } } do
+    if problem[part] ~= nil then
+      problem[part] = picked(problem[part], names, ('%s: problem.%s'):format(path, part))
+    end
+  end
+  local ok, made = pcall(core.selection_problem, problem, 0)
+  if ok then return made end
+  util.fail('%s: problem: %s', path, (util.plain(made):gsub("^argument 1 %('problem'%): ", '')))
+end
+
 -- Returns the problem of argument 1.
 local function load_problem(what, line)
   if type(what) == 'string' then
-    return core.read_selection(what, function(share)
-      line:update { text = ('reading %d %%'):format(100 * share) }
-    end)
+    line:update { text = 'reading ' .. what }
+    return read_file(what)
   end
   if type(what) == 'table' then return core.selection_problem(what) end
   if util.class_of(what) == 'selection problem' then return what end

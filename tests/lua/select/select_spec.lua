@@ -1,6 +1,7 @@
 -- The solver of choices (lib/trinity/select) and the command `trinity study select`.
 
 local core = require 'trinity.core'
+local damage = dofile(root .. '/tests/lua/support/damage.lua')
 local select_strategies = require 'trinity.select'
 local trinity = require 'trinity'
 
@@ -106,6 +107,100 @@ describe('a selection', function()
     expect(refusal(function(p) p.edges.nodes[3] = { 4, 5 } end)):matches 'edges.nodes%[3%]: node 5 does not exist %(there are 4'
     expect(refusal(function(p) p.edges.costs[1][7] = 3 end)):matches 'edges.costs%[1%]: expected 6 entries'
     expect(refusal(function(p) p.usage_limit = -3 end)):matches 'usage_limit: expected a whole number from 0'
+  end)
+end)
+
+describe('a file of the IOPDDL contest', function()
+  -- The contest's example, with the two selections that its text prices.
+  local text = [=[{ "problem": { "name": "example",
+  "nodes": { "intervals": [[30, 70], [40, 70], [50, 120], [110, 140], [110, 150]],
+    "costs": [[15], [55, 65], [25, 45, 35], [85, 75], [95]],
+    "usages": [[10], [25, 25], [15, 20, 15], [10, 10], [15]] },
+  "edges": { "nodes": [[0, 1], [0, 2], [1, 3], [2, 4], [3, 4]],
+    "costs": [[30, 40], [50, 10, 40], [90, 10, 20, 80], [60, 20, 30], [70, 60]] },
+  "usage_limit": 50 } }]=]
+  local path = temporary '.json'
+  local function solved(changed)
+    core.write_file(path, changed)
+    return select_strategies(path, { quiet = true })
+  end
+  local function cost_of(...) return solved(damage.replaced(text, ...)).cost end
+  it('counts from 0', function()
+    local found = solved(text)
+    expect(found.cost):equals(445) -- the other selection of 415 takes 55
+    expect(found.optimal and found.feasible):truthy()
+    expect(table.concat(found.solution, ' ')):equals '1 1 3 2 1'
+    expect(('%s %d %d %d'):format(found.name, found.nodes, found.edges, found.usage_limit)):equals 'example 5 5 50'
+  end)
+  it('may have fields in any order, unknown ones, no limit, no usages, numbers as fractions', function()
+    local found = solved [=[{"source": {"a": [1, {"b": null}]}, "problem": {"edges": {"costs": [[1.5, 1e18, -2, 0]],
+      "nodes": [[1.0, 0]]}, "note": "x", "usage_limit": null, "nodes": {"op": ["a", "b"], "costs": [[0, 1], [2e0, 3]]}}}]=]
+    expect(found.cost):equals(1) -- 3 - 2
+    expect(table.concat(found.solution, ' ')):equals '1 2'
+    expect(found.usage_limit):equals(nil)
+  end)
+  it('has the nearest doubles, whatever their exponents', function()
+    for number, cost in pairs { ['0e213'] = 430, ['0.000e-65'] = 430, ['1e-400'] = 430, ['0.5'] = 430.5, -- in any order
+      ['9007199254740993'] = 9007199254740992 + 430, ['-12345.6789e-3'] = 430 - 12.3456789 } do
+      expect(cost_of('[[15]', ('[[%s]'):format(number))):near(cost, 1e-9)
+    end
+  end)
+  it('is refused with file and field', function()
+    local function refuses(from, to, message)
+      core.write_file(path, damage.replaced(text, from, to))
+      local said = message_of(path, { quiet = true })
+      expect(said):equals(('select: %s: %s'):format(path, message))
+    end
+    refuses('"usage_limit": 50', '"usage_limit": -1', 'problem: usage_limit: expected a whole number from 0 to 2^53, got -1')
+    refuses('"usage_limit"', '"usage_limits"', "problem: unknown field 'usage_limits', did you mean 'usage_limit'?")
+    refuses('"costs": [[15]', '"cost": [[15]', "problem.nodes: unknown field 'cost', did you mean 'costs'?")
+    refuses('[85, 75]', '[85, "75"]', "problem: nodes.costs[3][1]: expected a number, got string '75'")
+    refuses('[85, 75]', '85', 'problem: nodes.costs[3]: expected a list of numbers, got number 85')
+    refuses('[85, 75]', '[]', 'problem: nodes.usages[3]: expected 0 entries (one per strategy), got 2')
+    refuses('[10, 10], [15]]', '[10, 10]]', 'problem: nodes.usages: expected 5 lists (one for each node), got 4')
+    refuses('[25, 25]', '[25, 2.5]', 'problem: nodes.usages[1][1]: expected a whole number from 0 to 2^53, got 2.5')
+    refuses('[30, 70]', '[30]', 'problem: nodes.intervals[0]: expected two numbers, got 1')
+    refuses('[30, 70]', '[70, 30]', 'problem: nodes.intervals[0]: [70, 30) ends before it starts')
+    refuses('[3, 4]', '[3, 5]', 'problem: edges.nodes[4]: node 5 does not exist (there are 5, counted from 0)')
+    refuses('[70, 60]', '[70]', 'problem: edges.costs[4]: expected 2 entries (2 strategies of node 3 times 1 of node 4), got 1')
+    refuses(', [70, 60]', '', 'problem: edges.costs: expected 5 lists (one for each edge), got 4')
+    refuses('"edges": {', '"edges": 7, "edge": {', 'problem.edges: expected an object, got number 7')
+    refuses('"usage_limit": 50', '"nodes": {}', 'problem.nodes: this field is repeated in its object')
+    refuses('"name": "example"', '"name": 3', "problem: field 'name': expected a string, got number 3")
+    refuses('"problem"', '"problems"', "unknown field 'problems', did you mean 'problem'?")
+    refuses('{ "problem"', '7, { "problem"', '')
+  end)
+  it('gives a problem or one error, however it is damaged', function()
+    damage.check(function(changed)
+      core.write_file(path, changed)
+      local ok, message = pcall(select_strategies, path, { quiet = true, rounds = 1, seconds = 0.01 })
+      if not ok then error((message:gsub('^.-select: ', '')), 0) end
+    end, text, path, 0)
+    expect(solved(text).cost):equals(445)
+  end)
+  it('may be compressed, whole', function()
+    core.write_file(path, text)
+    os.execute(("gzip -k '%s'"):format(path))
+    local packed = core.read_file(path .. '.gz')
+    expect(select_strategies(path .. '.gz', { quiet = true }).cost):equals(445)
+    core.write_file(path .. '.gz', packed:sub(1, -13))
+    expect(message_of(path .. '.gz', { quiet = true })):matches '%.json%.gz: '
+  end)
+  it_shared("has the contest's known cost: 217039, and a bound within a thousandth", function()
+    local found = select_strategies(shared 'iopddl/asplos-2025-iopddl-G.json.gz', { rounds = 8, quiet = true, seconds = 1e6 })
+    expect(found.cost):equals(217039)
+    expect(found.bound > 216800 and found.bound <= 217039):truthy()
+    expect(found.peak_usage <= found.usage_limit):truthy()
+  end)
+  it_shared("may be one of PaSE's tables, whose optimum is proven", function()
+    local cases = core.from_json(core.read_file(shared 'pase/expected.json'), 'x').cases
+    for _, case in ipairs(cases) do
+      local found = select_strategies(shared(('pase/%s.json.gz'):format(case.case:sub(6))), { quiet = true, seconds = 1e6 })
+      expect(found.nodes):equals(case.nodes)
+      expect(found.optimal):truthy()
+      expect(found.cost):near(case.optimal, 1e-9 * case.optimal)
+    end
+    expect(#cases):equals(6)
   end)
 end)
 

@@ -4,23 +4,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "formats/instances/pipeline_file.h"
 #include "search/pipeline/ideals.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
-#include "support/shared_data.h"
 #include "support/tier.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kData = test::shared_data("dnn-partitioning");
 
 LoadInstance random_instance(RandomStream& random) {
   LoadInstance instance;
@@ -178,42 +172,4 @@ TEST_CASE("what the max-load cut refuses") {
   instance.edges.clear();
   instance.nodes[0].accelerator_s = -1;
   CHECK_THROWS_AS(max_load_cut(instance), ArgumentError);
-}
-
-TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared) {
-  const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
-  int compared = 0;
-  for (const auto& [name, figures] : expected.items()) {
-    CAPTURE(name);
-    // The slowest cases are left out: all but one of GNMT, where one order is not optimal, and of
-    // BERT-12, and CPUs with two accelerators and more where ideals are many.
-    const std::string only = name == "LayerGraphs/gnmt_training"           ? "3"
-                             : name == "OperatorGraphs/bert_L-12_training" ? "4"
-                                                                           : "";
-    const bool many = name == "LayerGraphs/inceptionv3_inference" ||
-                      name == "OperatorGraphs/bert_l-3_training" ||
-                      name == "OperatorGraphs/bert_l-6_inference";
-    const auto network = read_pipeline_network(kData + "/throughput-inputs/" + name + ".json");
-    REQUIRE(network);
-    PipelineMachine machine{network->devices, network->cpus, network->memory_bytes,
-                            network->bandwidth_bytes_per_s, 1};
-    for (const auto& [k, optimum] : figures.at("optimal_contiguous_by_k").items())
-      for (const bool cpu : {false, true}) {
-        const auto& best = optimum.at(cpu ? "with_cpu" : "accelerators_only");
-        machine.devices = std::stoi(k);
-        machine.cpus = cpu ? network->cpus : 0;
-        if (machine.devices + machine.cpus == 0) continue;
-        if (!only.empty() && (k != only || cpu)) continue;
-        if (many && cpu && machine.devices > 1) continue;
-        CAPTURE(k);
-        CAPTURE(cpu);
-        const auto cut = max_load_cut(load_instance(*network, machine));
-        CHECK(cut.exact);
-        CHECK(cut.feasible == !best.is_null());
-        // The figures have 12 digits.
-        if (cut.feasible) CHECK(cut.load_s == doctest::Approx(best.get<double>()).epsilon(1e-11));
-        ++compared;
-      }
-  }
-  CHECK(compared == 92);
 }

@@ -4,20 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/random.h"
-#include "formats/instances/pipeline_file.h"
-#include "support/shared_data.h"
 #include "support/tier.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kPartitioningData = test::shared_data("dnn-partitioning");
 
 LoadInstance random_load_instance(RandomStream& random) {
   LoadInstance instance;
@@ -96,28 +90,4 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
   CHECK(alone > first.load_s);  // without the start one trial finds less
   options.starts = {{0}};
   CHECK_THROWS_AS(max_load_search(instance, options, one), ArgumentError);
-}
-
-TEST_CASE("the search reaches the best known cuts that are not contiguous" * test::shared *
-          test::all_tier) {
-  const auto expected = nlohmann::json::parse(read_file(kPartitioningData + "/expected.json")).at("throughput");
-  ThreadPool pool(2);
-  int compared = 0;
-  for (const auto& [name, figures] : expected.items()) {
-    if (!figures.contains("noncontiguous_best_found_cbc_400s")) continue;
-    CAPTURE(name);
-    const auto network = read_pipeline_network(kPartitioningData + "/throughput-inputs/" + name + ".json");
-    REQUIRE(network);
-    const auto instance =
-        load_instance(*network, {network->devices, network->cpus, network->memory_bytes,
-                                 network->bandwidth_bytes_per_s, 1});
-    MaxLoadSearchOptions options;
-    options.rounds = 2;
-    options.trials = 400'000;
-    const auto cut = max_load_search(instance, options, pool);
-    CHECK(cut.load_s <= figures.at("noncontiguous_best_found_cbc_400s").get<double>());
-    CHECK(is_feasible(instance, cut.device));
-    ++compared;
-  }
-  CHECK(compared == 3);
 }

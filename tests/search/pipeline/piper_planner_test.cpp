@@ -3,20 +3,14 @@
 
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/random.h"
-#include "formats/instances/pipeline_file.h"
-#include "support/shared_data.h"
 #include "support/tier.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kPiperData = test::shared_data("piper");
 
 /// Layers with one configuration a degree, so that no choice between configurations is left.
 PiperProblem random_problem(RandomStream& random) {
@@ -139,31 +133,4 @@ TEST_CASE("what Piper's planner refuses") {
   problem.edges = {{0, 1, 1}, {1, 0, 1}};
   problem.index();
   CHECK_THROWS_WITH_AS(piper_pipeline(problem), "Piper: the layers form a cycle", ArgumentError);
-}
-
-TEST_CASE("every published optimum of Piper" * test::shared) {
-  const auto expected = nlohmann::json::parse(read_file(kPiperData + "/expected.json"));
-  int compared = 0;
-  for (const auto& row : expected.at("optimum")) {
-    const std::string graph = row.at("graph");
-    const auto network = read_pipeline_network(kPiperData + "/" + graph);
-    REQUIRE(network);
-    PipelineMachine machine;
-    machine.devices = row.at("k");
-    CAPTURE(graph);
-    CAPTURE(machine.devices);
-    machine.memory_bytes = static_cast<int64_t>(row.at("memory_GiB").get<double>() * 0x1p30);
-    machine.bandwidth_bytes_per_s = row.at("bandwidth_GiB").get<double>() * 0x1p30;
-    machine.micro_batches = row.at("N");
-    std::vector<std::vector<int32_t>> members;
-    const auto pipeline = piper_pipeline(piper_problem(*network, machine, members));
-    CHECK(pipeline.exact);
-    REQUIRE(pipeline.feasible == !row.at("TPS").is_null());
-    if (pipeline.feasible)  // gnmt's figure has six digits
-      CHECK(
-          pipeline.time ==
-          doctest::Approx(row.at("TPS").get<double>()).epsilon(graph == "gnmt.json" ? 2e-6 : 1e-8));
-    ++compared;
-  }
-  CHECK(compared == 12);
 }
