@@ -14,9 +14,6 @@
 
 namespace trinity {
 
-/// No limit.
-inline constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max();
-
 class JsonValue;
 
 /// A parsed JSON text whose errors name the place: `file.json:3:15: not valid JSON ...` while
@@ -65,8 +62,6 @@ class JsonValue {
   bool is_number() const;
   /// True for a number written without fraction and exponent.
   bool is_integer() const;
-  /// True if both are the same place in the document.
-  bool same(const JsonValue& other) const { return json_ == other.json_; }
 
   /// The field `key` of an object; `field` throws if it is missing.
   std::optional<JsonValue> find(std::string_view key) const;
@@ -103,8 +98,8 @@ class JsonValue {
   const JsonDocument* document_;
 };
 
-/// The double nearest to the JSON number `text`; none if it is larger than every double. Readers
-/// based on RapidJSON take numbers as text (kParseNumbersAsStringsFlag) and convert them here.
+/// The double nearest to the JSON number `text`; none if it is larger than every double. What reads
+/// with RapidJSON takes numbers as text (kParseNumbersAsStringsFlag) and converts them here.
 /// RapidJSON's own full precision mode (1.1) reads `0e213` as 6e-70, accepts `17000106052.5e308`,
 /// crashes at a number of 300,000 digits, and has undefined behaviour for zeros before a zero.
 std::optional<double> json_number(std::string_view text);

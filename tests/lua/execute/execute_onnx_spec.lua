@@ -11,7 +11,7 @@ local files = { 'bert', 'densenet', 'gpt2_external', 'gru_torchscript', 'llama',
 
 --- Like trinity.model, without warnings; dimensions that the file leaves open are 2.
 local function load(name)
-  local handle = core.read_model(('%s/tests/data/onnx/%s.onnx'):format(root, name), { open_dimension = 2, dimensions = {} })
+  local handle = core.read_onnx(('%s/tests/data/onnx/%s.onnx'):format(root, name), { open_dimension = 2, dimensions = {} })
   return graphs.wrap(handle):to_training()
 end
 
