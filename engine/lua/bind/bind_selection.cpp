@@ -55,10 +55,10 @@ class ProblemReader {
     return static_cast<int64_t>(value);
   }
 
-  void part(Fields& fields, const char* key, void (ProblemReader::*read)(Fields&)) {
+  void part(Fields& fields, const char* key, void (ProblemReader::*read_part)(Fields&)) {
     if (!fields.push_table(key)) refuse("field '{}' is missing", key);
     Fields inner(L_, lua_gettop(L_), key);
-    (this->*read)(inner);
+    (this->*read_part)(inner);
     lua_pop(L_, 1);
   }
 
