@@ -21,7 +21,7 @@ local declared = options_of.declare('trinity.SelectOptions', { help = 'Options o
 -- name of a missing one.
 local function picked(object, names, place)
   if type(object) ~= 'table' then util.fail('%s: expected an object, got %s', place, util.describe(object)) end
-  local missing = util.filtered(names, function(name) return object[name] == nil end)
+  local missing = util.filtered(names, function(name) return object[name] == nil and name ~= 'name' end)
   for key in util.sorted_pairs(object) do
     local meant = object[key] ~= nil and not util.set(names)[key] and core.suggestion(tostring(key), missing) or ''
     if meant ~= '' then util.fail('%s: unknown field %s%s', place, util.quoted(tostring(key)), meant) end
@@ -40,7 +40,7 @@ local function read_file(path)
   end
   local ok, made = pcall(core.selection_problem, problem, 0)
   if ok then return made end
-  util.fail('%s: problem: %s', path, (util.plain(made):gsub("^argument 1 %('problem'%): ", '')))
+  util.fail('%s: problem: %s', path, (util.plain(made):gsub("^argument 1 %('problem'%): ", ''):gsub('^problem: ', '')))
 end
 
 -- Returns the problem of argument 1.

@@ -15,7 +15,10 @@ end
 
 local function joined(list, field)
   local words = {}
-  for i, entry in ipairs(list) do words[i] = tostring(field and entry[field] or entry) end
+  for i, entry in ipairs(list) do
+    if field then entry = entry[field] end
+    words[i] = tostring(entry)
+  end
   return table.concat(words, ' ')
 end
 

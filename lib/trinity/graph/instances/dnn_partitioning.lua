@@ -31,7 +31,7 @@ local has_rule = util.set(core.operator_types())
 local function type_of(name)
   name = name:match '[^/]*$'
   local type = name:sub(1, name:find '[^%d]%d*$' or 0):gsub('_$', '')
-  return has_rule[type] and type or 'Operator'
+  return has_rule[type:match '^(.+)Grad$' or type] and type or 'Operator'
 end
 
 local function read_node(entry, i, known)
