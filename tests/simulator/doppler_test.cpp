@@ -29,11 +29,14 @@ struct Rows {
   std::shared_ptr<const Graph> graph() const {
     GraphBuilder builder("x");
     std::vector<std::vector<int64_t>> positions(compute.size());
-    for (size_t e = 0; e < targets.size(); ++e) positions[at(targets[e])].push_back(static_cast<int64_t>(e) + 1);
+    for (size_t e = 0; e < targets.size(); ++e) positions[targets[e]].push_back(static_cast<int64_t>(e) + 1);
     std::map<std::tuple<int, size_t>, int32_t> outputs;
     const auto output = [&](int source, size_t repetition) {
       auto [found, added] = outputs.try_emplace({source, repetition}, 0);
-      if (added) found->second = builder.add_output(source, {.bytes = communication[at(source)]});
+      if (!added) return found->second;
+      Tensor tensor;
+      tensor.bytes = communication[source];
+      found->second = builder.add_output(source, std::move(tensor));
       return found->second;
     };
     for (size_t v = 0; v < compute.size(); ++v) {
