@@ -10,11 +10,12 @@ function statistics.mean(list)
   return sum / #list
 end
 
---- Returns the sample standard deviation (divisor n - 1); nil for a single number.
+--- Returns the sample standard deviation (divisor n - 1), exactly 0 of equal numbers; nil for a single number.
 function statistics.deviation(list)
   if #list < 2 then return nil end
-  local mean, sum = statistics.mean(list), 0
-  for i = 1, #list do sum = sum + (list[i] - mean) ^ 2 end
+  local shifted = util.map(list, function(x) return x - list[1] end)
+  local mean, sum = statistics.mean(shifted), 0
+  for i = 1, #list do sum = sum + (shifted[i] - mean) ^ 2 end
   return math.sqrt(sum / (#list - 1))
 end
 

@@ -275,7 +275,7 @@ function util.unknown(word, names, list)
   local near = core.suggestion(tostring(word), names)
   local known = 'known: ' .. table.concat(names, ', ')
   if #names > most_listed then
-    known = list and ('%s lists all'):format(list) or near == '' and known or nil
+    known = list and ('%s lists all'):format(list) or near == '' and util.shortened(known, 300) or nil
   end
   return util.quoted(tostring(word)) .. near .. (known and (' (%s)'):format(known) or '')
 end

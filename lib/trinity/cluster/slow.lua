@@ -29,7 +29,8 @@ local function changed(of, factors, used)
   end
   result.devices = of.devices and util.map(of.devices, function(device)
     is_device[device.name] = true
-    local factor = factor_of(device.name)
+    local machine = device.name:match '^(.-)/'
+    local factor = factor_of(device.name) * (machine and factor_of(machine) or 1)
     return factor == 1 and device or util.merged(device, { speed = (device.speed or 1) / factor })
   end)
   result.links = of.links and util.map(of.links, function(link)
@@ -84,7 +85,7 @@ function slow.read(text)
   for part in text:gmatch '[^,]+' do
     local name, factor = part:match '^%s*(.-)%s*=([^=]+)$'
     if not tonumber(factor) then
-      util.fail_usage("option '--slow': expected names with factors as n7/gpu3=1.3,n1/nic0=2, got %s",
+      util.fail_usage("option '--slow': expected names with factors as n7/gpu3=1.3,n1=2, got %s",
         util.quoted(part))
     end
     factors[name] = tonumber(factor)
@@ -92,8 +93,8 @@ function slow.read(text)
   return factors
 end
 
---- A description in which devices and links are slower. factors, by name: of a device (by which its operators take
---- longer), of another end of links or of a link 'A -> B' (by which their bandwidth falls).
+--- A description in which devices and links are slower. factors, by name: of a device, or of a machine for all its
+--- devices (their operators take longer); of another end of links, or of a link 'A -> B' (their bandwidth falls).
 function slow.apply(owner, spec, factors)
   for name, factor in util.sorted_pairs(factors) do
     if type(name) ~= 'string' or type(factor) ~= 'number' or not (factor > 0 and factor < math.huge) then
@@ -109,7 +110,7 @@ function slow.apply(owner, spec, factors)
   end
   for name in util.sorted_pairs(factors) do
     if not used[name] then
-      util.fail("%s: option 'slow': no device, end of a link or link %s%s", owner, util.quoted(name),
+      util.fail("%s: option 'slow': no device, machine, end of a link or link %s%s", owner, util.quoted(name),
         suggestion(name, spec))
     end
   end

@@ -24,7 +24,7 @@ local of_cluster = {
     help = 'GPU constants: calibrated, data_sheet, or a Lua file (trinity help accuracy)' },
   runtime = { type = 'string',
     help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any (trinity help accuracy)' },
-  slow = { type = 'string', help = 'slower devices, NICs or links, each with a factor: n7/gpu3=1.3,n1/nic0=2' },
+  slow = { type = 'string', help = 'slower devices, machines, NICs or links, each with a factor: n7/gpu3=1.3,n1=2' },
 }
 
 -- Follows the description of a script that has no run folder. Such a script accepts --run none only.

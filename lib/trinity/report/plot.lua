@@ -313,6 +313,9 @@ function plot.csv(path, head, rows)
   check.path('plot.csv', 1, 'path', path)
   check.list('plot.csv', 2, 'head', head, 'string')
   for r, row in ipairs(check.list('plot.csv', 3, 'rows', rows, 'table')) do
+    if #row == 0 and next(row) ~= nil then
+      check.refuse('plot.csv', 3, 'rows', 'row %d: expected a list of %d values, got a table with fields', r, #head)
+    end
     for c = 1, #head do
       local value = row[c]
       if value ~= nil and type(value) ~= 'number' and type(value) ~= 'string' and type(value) ~= 'boolean' then

@@ -64,8 +64,11 @@ local function check_rows(owner, rows, graph, cluster)
     local op = graph:operator(i)
     names[op.name], types[op.type] = true, true
   end
-  for _, device in ipairs(cluster.devices) do kinds[device.type] = true end
+  local of_cluster = {}
+  for _, device in ipairs(cluster.devices) do kinds[device.type], of_cluster[device.type] = true, true end
+  local applies = false
   for i, of in ipairs(rows) do
+    applies = applies or of.device_type == nil or of_cluster[of.device_type]
     local place = of.place or ("%s: option 'cost': row %d"):format(owner, i)
     for field, known in util.sorted_pairs { operator = names, type = types, device_type = kinds } do
       if of[field] ~= nil and not known[of[field]] then
@@ -73,6 +76,10 @@ local function check_rows(owner, rows, graph, cluster)
           (field == 'device_type' and '' or field .. ' ') .. util.unknown(of[field], util.sorted_keys(known)))
       end
     end
+  end
+  if not applies then
+    util.fail("%s: option 'cost': no row applies: expected one with device_type %s, or without", owner,
+      table.concat(util.sorted_keys(of_cluster), ' or '))
   end
 end
 

@@ -48,6 +48,13 @@ describe('what is slow', function()
       end
     end
   end)
+  it('is all devices of a machine by its name', function()
+    for _, name in ipairs { 'dgx_a100x2', 'dgx_a100x80' } do
+      for i, device in ipairs(trinity.cluster(name, { slow = { n1 = 2 } }).devices) do
+        expect(device.speed):equals(i > 8 and i <= 16 and 0.5 or 1)
+      end
+    end
+  end)
   it('is a link by its name, or all links of an end that is no device', function()
     local plain = select(2, trinity.cluster 'dgx_a100x2':wire(1, 9))
     for _, name in ipairs { 'n1/nic0', 'n1/nic0 -> infiniband', 'infiniband -> n1/nic0' } do
@@ -57,10 +64,10 @@ describe('what is slow', function()
     expect(select(2, trinity.cluster('dgx_a100x2', { slow = { ['n1/gpu0'] = 2 } }):wire(1, 9))):equals(plain)
   end)
   it('is refused where nothing has the name, and where a factor is none', function()
-    expect(function() problem { ['n1/gpu9'] = 2 } end):raises "no device, end of a link or link 'n1/gpu9', did you mean 'n1/gpu"
+    expect(function() problem { ['n1/gpu9'] = 2 } end):raises "no device, machine, end of a link or link 'n1/gpu9', did you mean 'n1/gpu"
     expect(function() problem { ['n1/gpu0'] = 0 } end):raises 'a factor above 0, got n1/gpu0 = number 0'
     trinity_says('info mlp --cluster dgx_a100x2 --slow n1/gpu0', 2, "option '%-%-slow': expected names with factors as "
-      .. "n7/gpu3=1.3,n1/nic0=2, got 'n1/gpu0'")
+      .. "n7/gpu3=1.3,n1=2, got 'n1/gpu0'")
   end)
 end)
 

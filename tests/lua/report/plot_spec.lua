@@ -94,6 +94,7 @@ describe('trinity.plot', function()
     expect(function() plot.bars('x', { groups = { 'a' }, series = { 'b' }, values = { {} } }) end)
       :raises "option 'values': group 1, series 1: expected a number from 0 or a text, got nil"
     expect(function() plot.csv('x', { 'a' }, { { {} } }) end):raises 'row 1, column 1: expected a number or a text, got table'
+    expect(function() plot.csv('x', { 'a' }, { { a = 1 } }) end):raises 'row 1: expected a list of 1 values, got a table'
     expect(function() plot.csv('x', { 'a' }, { 1 }) end):raises "plot.csv: argument 3 %('rows'%): .*entry 1"
     expect(function() plot.front { { 1 } } end):raises 'point 1: expected { x, y }'
   end)

@@ -78,6 +78,8 @@ describe('own costs', function()
     refused({ ',a100,1' }, "expected either 'operator' or 'type'")
     expect(function() problem(rows({ 'Gemm,1' }, 'type,time')) end):raises "column 'time_s' is missing, did you mean 'time'"
     expect(function() problem(7) end):raises "option 'cost': expected a function, a list of rows or the path of a CSV file, got number 7"
+    expect(function() problem(rows({}, 'type,time_s')) end):raises "no row applies: expected one with device_type "
+    expect(function() problem { { type = 'Gemm', device_type = 'k80', time_s = 1 } } end):raises 'no row applies'
     expect(function() problem { { type = 'Gemm' } } end):raises "option 'cost': row 1: field 'time_s' is missing"
     expect(function() problem(rows({ 'Gemm,1,2' }, 'type,time_s,batch')) end):raises "unknown column 'batch'"
   end)
