@@ -435,7 +435,7 @@ error 'this file is for editors'
 ---@field fused boolean whether 'selective' was asked for where attention is one operator, so that it frees nothing
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number, helps: string[] } by the bounds on memory
----@field impossible? string why no point can be split so, where memory alone ruled all out
+---@field impossible? string[] where no point is valid: why
 ---@field seconds number
 
 --- A point of the space with its predicted cost.

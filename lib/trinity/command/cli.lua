@@ -3,6 +3,7 @@
 local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
 local comparison = require 'trinity.methods.comparison'
+local csv = require 'trinity.base.csv'
 local given_of = require 'trinity.command.given'
 local made_for = require 'trinity.strategy.made_for'
 local model = require 'trinity.graph.model'
@@ -62,6 +63,10 @@ end
 --- Returns options of trinity.stragglers by --lengths, --expert-load and what belongs to these.
 function cli.uneven(options)
   if not options.lengths then cli.refuse(options, 'fill deal', 'belongs to --lengths') end
+  for _, row in ipairs(options.lengths and csv.read(options.lengths, 'length', 'count') or {}) do -- before a search
+    csv.whole(options.lengths, row, 'length')
+    csv.whole(options.lengths, row, 'count', nil, 0)
+  end
   if not options.expert_load then cli.refuse(options, 'capacity_factor dispatcher', 'belongs to --expert-load') end
   local load = options.expert_load
   local zipf = load and load:match '^zipf:(.*)$'
@@ -141,8 +146,12 @@ function cli.load_model(options, further)
   local batch_size = options.batch_size
   return cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
     local asked = is_given(options, 'batch_size')
-    return model.load_by_default(options.model, util.merged({ batch_size = asked and batch_size or nil,
-      cluster = cluster_of(options) }, further, given), not asked and batch_size or nil)
+    local function load()
+      return model.load_by_default(options.model, util.merged({ batch_size = asked and batch_size or nil,
+        cluster = cluster_of(options) }, further, given), not asked and batch_size or nil)
+    end
+    if not options.strategy or is_given(options, 'model') then return load() end
+    return made_for.network(options.strategy, options.model, load)
   end)
 end
 
@@ -296,7 +305,7 @@ function cli.print_basis(problem, found)
   print(calibrate.text(problem.cluster.basis))
 end
 
---- Prints what each device computes and keeps; more than 8 neighbours of equal numbers have one line.
+--- Prints what each device computes and keeps; 4 or more neighbors of equal numbers have one line.
 local function print_devices(devices, m)
   local first = 1
   for d = 1, m.device_count do
@@ -304,7 +313,7 @@ local function print_devices(devices, m)
       return m:compute_busy_s(one) == m:compute_busy_s(other) and m:memory_bytes(one) == m:memory_bytes(other)
     end
     if d == m.device_count or not same(d, d + 1) then
-      local ends = d - first >= 8 and d or first
+      local ends = d - first >= 3 and d or first
       for e = first, ends == d and first or d do
         local name = ends == d and d > first and ('%s to %s'):format(devices[e].name, devices[d].name)
           or devices[e].name

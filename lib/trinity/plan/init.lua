@@ -252,7 +252,8 @@ local function result_of(search, nets, given, first)
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = nearest,
-    impossible = not nearest and search.impossible or nil, capacity_bytes = search.capacity_bytes,
+    impossible = not best[1] and not nearest and (search.impossible and { search.impossible }
+      or text.invalid_reasons(search)) or nil, capacity_bytes = search.capacity_bytes,
     global_batch = given.global_batch, cluster = given.cluster, networks = nets,
     seconds = core.clock_s() - search.started_s })
 end

@@ -65,7 +65,7 @@ function Search.new(options)
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0, neighbours = 0,
     simulated_neighbours = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
-  self.refused, self.reasons, self.near, self.started_s = {}, {}, {}, core.clock_s()
+  self.refused, self.reasons, self.invalid, self.near, self.started_s = {}, {}, {}, {}, core.clock_s()
   self.features, self.estimates, self.vain = {}, 0, 0
   self.time, self.goal = growth.new(0.05, 0.1), goals.best
   return self
@@ -150,7 +150,7 @@ function Search:each(family, totals, visit)
   local wrong, open = 0, not totals or next(self.own) ~= nil
   self.space:each(family, function(point, reason)
     if reason then
-      wrong = wrong + 1
+      wrong, self.invalid[reason] = wrong + 1, (self.invalid[reason] or 0) + 1
     elseif open then
       visit(point, 0, 0)
     else

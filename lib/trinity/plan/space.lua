@@ -224,10 +224,10 @@ end
 local function contradiction(point, about)
   local p, v, m = point.pipeline, point.virtual_stages, point.micro_batches
   local interleaved = point.schedule == 'interleaved' or point.schedule == 'zb-interleaved'
-  if space.used(point) > about.devices then return 'more devices than the cluster has' end
+  if space.used(point) > about.devices then return 'the mesh has more devices than the cluster' end
   if point.data > integers.data[2] then return 'more replicas than a mesh takes' end
   if about.batch % (point.micro_batch * point.data) ~= 0 then
-    return 'the batch is no multiple of micro_batch x data'
+    return 'the global batch is no multiple of micro-batch x data'
   end
   if point.data % point.expert ~= 0 then return 'expert does not divide data' end
   if point.placement > 1 and point.expert > 1 then return 'placement above 1 cannot be combined with expert above 1' end
@@ -240,17 +240,19 @@ local function contradiction(point, about)
     if m < 2 * p then return 'fewer micro-batches than fill a schedule in V shape' end
   elseif v > 1 then
     if p == 1 then return 'virtual stages without a pipeline' end
-    if not interleaved then return 'virtual stages of a schedule that has none' end
-    if m % p ~= 0 then return 'micro-batches that interleaving cannot deal out' end
+    if not interleaved then return 'virtual stages with a schedule that has none' end
+    if m % p ~= 0 then return 'pipeline does not divide the micro-batches, with an interleaved schedule' end
   elseif p > 1 and interleaved then
-    return 'interleaving without virtual stages' -- that is 1F1B or ZB-H1
+    return 'an interleaved schedule without virtual stages' -- that is 1F1B or ZB-H1
   end
   if space.delays(point.schedule, p) and m < (point.schedule == 'zb-h2' and 2 * p - 1 or p) then
     return 'fewer micro-batches than fill a zero-bubble schedule'
   end
-  if type(point.stages) == 'table' and #point.stages ~= p * v then return 'a layout of other virtual stages' end
+  if type(point.stages) == 'table' and #point.stages ~= p * v then
+    return 'the layout has another number of virtual stages'
+  end
   if point.stages == 'even' and about.layers > 0 and about.layers % (p * v) ~= 0 then
-    return 'layers that do not divide over the stages'
+    return 'pipeline x virtual stages does not divide the layers, with even stages'
   end
   return nil
 end

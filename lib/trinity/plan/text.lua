@@ -102,22 +102,29 @@ local function memory_table(plan)
     cells[#cells + 1] = percent(row.compute_busy_s, plan.step_time_s)
     return cells
   end)
-  while #rows > 16 do table.remove(rows, 9) end -- of many stages the first and the last
+  if #rows > 16 then -- of many stages the first and the last
+    while #rows > 16 do table.remove(rows, 9) end
+    table.insert(rows, 9, util.map(head, function() return '...' end))
+  end
   return format_table(head, rows)
 end
 
---- Why one plan loses against another: the largest difference of what their steps are made of. cost_of: of a result.
+--- Why one plan loses against another: the part of the step that grows most, and the part that shrinks most if it
+--- shrinks by more than the plan loses. cost_of: of a result.
 function text.loses(best, other, cost_of)
   if cost_of then return ('%s more %s'):format(percent(other.cost - best.cost, best.cost), cost_of.name) end
   local a, b = text.shares(best), text.shares(other)
-  local words, most = nil, 0
+  local words, most, saved, saved_s = nil, 0, nil, 0
   for _, part in ipairs(text.parts) do
-    if b[part[1]] - a[part[1]] > most then words, most = part[2], b[part[1]] - a[part[1]] end
+    local more = b[part[1]] - a[part[1]]
+    if more > most then words, most = part[2], more end
+    if -more > saved_s then saved, saved_s = part[2], -more end
   end
   local slower = other.step_time_s - best.step_time_s
   if slower <= 0 then return 'as fast, with no less memory' end
   if not words then return ('%s slower'):format(percent(slower, best.step_time_s)) end
-  return ('%s slower: %s more %s'):format(percent(slower, best.step_time_s), seconds_text(most), words)
+  local less = saved_s > slower and (', %s less %s'):format(seconds_text(saved_s), saved) or ''
+  return ('%s slower: %s more %s%s'):format(percent(slower, best.step_time_s), seconds_text(most), words, less)
 end
 
 --- Where groups straddle machines: which do, and what the plan takes with the fastest and the slowest other order of
@@ -240,16 +247,38 @@ function text.helps(point, given, cluster)
   return list
 end
 
+--- Where no configuration of a search is valid: the commonest reasons.
+function text.invalid_reasons(search)
+  local about, broken, counts = search.space.about, search.space.broken, search.invalid
+  if search.counts.points == 0 then
+    return { broken and ('the runtime runs %s (%s)'):format(broken.text, broken.source)
+      or ('expected tensor x pipeline x data x context of at most %d devices, and micro-batch x data that divides the '
+        .. 'global batch of %d'):format(about.devices, about.batch) }
+  end
+  local list = util.sorted_keys(counts)
+  table.sort(list, function(a, b)
+    if counts[a] ~= counts[b] then return counts[a] > counts[b] end
+    return a < b
+  end)
+  return util.map({ unpack(list, 1, 3) }, function(reason)
+    return ('%d configurations: %s'):format(counts[reason], reason)
+  end)
+end
+
 function text.nothing(found)
   local near = found.nearest
-  if found.stopped and found.left > 0 then
+  if found.stopped and (found.left > 0 or found.counts.points == 0) then
     return { ('no plan yet: the search ended (%s) before a simulation fitted; %d points are left'):format(found.stopped,
       found.left) }
+  end
+  if found.too_large > 0 then
+    return { ('no plan: %d configurations are too large to simulate; use a larger --tasks'):format(found.too_large) }
   end
   if not near then
     local lines = refused_lines(found)
     table.insert(lines, 1, 'no valid plan: every configuration of the space violates a constraint')
-    lines[2] = lines[2] or found.impossible and 'refused: ' .. found.impossible
+    if lines[2] then return lines end
+    for _, reason in ipairs(found.impossible) do lines[#lines + 1] = 'refused: ' .. reason end
     return lines
   end
   local lines = { ('no plan fits. The nearest: %s'):format(space.text(near.point)),

@@ -88,6 +88,17 @@ function made_for.read(path)
   return util.merged(fields, { options = nested(fields.options or {}) }), file.version, names
 end
 
+--- Returns what load() returns: the network of a saved strategy, whose model is looked for from the working directory.
+function made_for.network(path, name, load)
+  local ok, result = pcall(load)
+  if ok then return result end
+  if util.unplaced(tostring(result)):find '^no model ' then
+    util.fail('%s: it was made for model %s, which does not exist in this directory; give its path as --model, or '
+      .. 'change the directory', util.shortened(path), util.quoted(name))
+  end
+  error(result, 0)
+end
+
 local function batch_text(fields)
   if not fields.micro_batch then return '' end
   return (', micro-batch %g of a global batch of %g'):format(fields.micro_batch, fields.global_batch)

@@ -13,7 +13,7 @@ local function constant(value) return function() return value end end
 --- Fields that most families share. o: tied, epsilon, and differing field names.
 local function common(f, o)
   o = o or {}
-  return { name = f.values.model_type, layers = f:integer 'num_hidden_layers|n_layer',
+  return { name = f.values.model_type, layers = f:integer('num_hidden_layers|n_layer', nil, { most = 10000 }),
     hidden = f:integer(o.hidden or 'hidden_size'),
     vocabulary = f:integer 'vocab_size', tied = f:boolean('tie_word_embeddings', o.tied or false),
     norm = 'rms', epsilon = f:number('rms_norm_eps', o.epsilon or 1e-6), positions = 0, dropout = 0 }
@@ -101,7 +101,8 @@ end
 function families.mixtral(f)
   local about = common(f, { epsilon = 1e-5 })
   grouped(f, about, { num_kv_heads = 8, window = one_window(f) })
-  mixture(about, { experts = f:integer('num_local_experts|num_experts', 8), top_k = f:integer('num_experts_per_tok', 2),
+  mixture(about, { experts = f:integer('num_local_experts|num_experts', 8, { most = 65536 }),
+    top_k = f:integer('num_experts_per_tok', 2),
     feed_forward = f:integer 'intermediate_size', activation = f:word('hidden_act', 'silu', gated) },
     nil, constant(true))
   return about
@@ -132,7 +133,7 @@ function families.qwen3_moe(f)
   qwen3_attention(f, about, 4)
   local act = f:word('hidden_act', 'silu', gated)
   local dense = { feed_forward = f:integer 'intermediate_size', activation = act }
-  local experts = f:integer('num_experts|num_local_experts', 128, { least = 0 })
+  local experts = f:integer('num_experts|num_local_experts', 128, { least = 0, most = 65536 })
   local step, alone = f:integer('decoder_sparse_step', 1, { quiet = true }), {}
   for _, layer in ipairs(f:list 'mlp_only_layers' or {}) do alone[layer + 1] = true end
   local routed = { experts = math.max(experts, 1), top_k = f:integer('num_experts_per_tok', 8), activation = act,
@@ -161,7 +162,7 @@ local function deepseek(f, o)
   local width = f:integer('moe_intermediate_size', o.width)
   local dense = { feed_forward = f:integer 'intermediate_size', activation = act, bias = bias }
   local first = f:integer('first_k_dense_replace', o.dense, { least = 0, as_null = 0 })
-  mixture(about, { experts = f:integer('n_routed_experts|num_experts|num_local_experts', o.experts),
+  mixture(about, { experts = f:integer('n_routed_experts|num_experts|num_local_experts', o.experts, { most = 65536 }),
     top_k = f:integer('num_experts_per_tok', o.top_k), feed_forward = width, activation = act, bias = bias,
     expert_groups = f:integer('n_group', 1, { quiet = true, as_null = 1 }),
     group_topk = f:integer('topk_group', 1, { quiet = true, as_null = 1 }),

@@ -69,7 +69,7 @@ function Fields:integer(names, otherwise, o)
     end
     return otherwise or nil
   end
-  local least, most = o.least or 1, 2 ^ 40
+  local least, most = o.least or 1, o.most or 2 ^ 40
   if type(value) ~= 'number' or value % 1 ~= 0 or value < least or value > most then
     local large = type(value) == 'number' and value > most
     expected(self, name, ('an integer of at %s %d'):format(large and 'most' or 'least', large and most or least), value)
