@@ -1,5 +1,6 @@
 -- Small helpers shared by the library: errors that name the script's line, sorted iteration.
 
+local clients_names = require 'trinity.base.clients_names'
 local core = require 'trinity.core'
 local hooks = require 'trinity.base.hooks'
 local renamed = require 'trinity.base.renamed'
@@ -269,13 +270,22 @@ function util.quoted(text) return ("'%s'"):format(util.shortened(text, 40)) end
 
 local most_listed = 20 -- names in a message
 
+--- Returns ", did you mean 'NAME'?" if one of the names is near, or is what clients call so; else ''.
+function util.near(word, names)
+  local name = clients_names[word:gsub('-', '_')]
+  for _, known in ipairs(names) do
+    if known == name then return (", did you mean '%s'?"):format(known) end
+  end
+  return core.suggestion(word, names)
+end
+
 --- Formats an unknown word for a message, with a suggestion and the known `names`; `list`: the command that lists them
 --- where they are many.
 function util.unknown(word, names, list)
-  local near = core.suggestion(tostring(word), names)
+  local near = util.near(tostring(word), names)
   local known = 'known: ' .. table.concat(names, ', ')
   if #names > most_listed then
-    known = list and ('%s lists all'):format(list) or near == '' and util.shortened(known, 300) or nil
+    known = list and ('%s lists all'):format(list) or near == '' and util.shortened(known, 800) or nil
   end
   return util.quoted(tostring(word)) .. near .. (known and (' (%s)'):format(known) or '')
 end

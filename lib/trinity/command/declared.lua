@@ -148,7 +148,7 @@ function declared.find(name, all)
   if now then util.fail_usage("option '--%s' was replaced; use %s", name, now) end
   local names = { 'help' }
   for known in util.sorted_pairs(all) do names[#names + 1] = known end
-  local near = core.suggestion(name, names):gsub("'([^']+)'", function(of) return "'" .. declared.shown(of) .. "'" end)
+  local near = util.near(name, names):gsub("'([^']+)'", function(of) return "'" .. declared.shown(of) .. "'" end)
   util.fail_usage("unknown option '--%s'%s (%s lists them)", name, near,
     declared.has_rare(all) and '--help-all' or '--help')
 end

@@ -378,6 +378,13 @@ local function device_types(spec, name)
   for key, value in util.sorted_pairs(spec.device_types or {}) do
     types[key] = value
     listed[#listed + 1] = tostring(key)
+    for _, field in ipairs(type(value) == 'table' and { 'compute_efficiency', 'memory_efficiency' } or {}) do
+      local share = value[field] -- above 1 of kernels that need less than the listed FLOP, or of TF32
+      if type(share) == 'number' and share > 10 then
+        util.fail("trinity.cluster: %s: device type %s: field '%s': expected a share of the peak, at most 10, got %s",
+          owner, util.quoted(tostring(key)), field, util.describe(share))
+      end
+    end
   end
   if type(spec.devices) == 'table' then add_types(spec.devices, owner, types, listed) end
   if type(spec.machines) ~= 'table' then return types end

@@ -24,6 +24,7 @@ local declared = options_of.declare('trinity.CompareOptions', { extends = search
 local function check_arguments(problem, list, options)
   check.object('trinity.compare', 1, 'problem', problem, 'problem')
   check.argument('trinity.compare', 2, 'list', list, 'table')
+  if #list == 0 then check.refuse('trinity.compare', 2, 'list', 'expected names of methods or strategies, got none') end
   for i = 1, #list do
     if type(list[i]) == 'string' then
       local known, message = pcall(methods.get, list[i])

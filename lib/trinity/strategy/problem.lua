@@ -232,7 +232,7 @@ end
 function Problem:score(metrics, plan, again)
   if not array.is_metrics(metrics) then check.wrong('problem:score', 1, 'metrics', metrics, 'metrics') end
   if plan ~= nil and not array.is_int32(plan) and type(plan) ~= 'table' then
-    check.wrong('problem:score', 2, 'plan', plan, 'a placement, a strategy or { placement = ... }')
+    check.wrong('problem:score', 2, 'plan', plan, 'a placement, a strategy, { placement = ... } or { mesh = ... }')
   end
   if again ~= nil then check.argument('problem:score', 3, 'again', again, 'boolean') end
   local arity, tell, seen = arity_of(self.reward), self.on_evaluated and not again, nil

@@ -31,7 +31,7 @@ local function schedule_of(plan)
   return description
 end
 
-local plan_text = 'a placement (problem:placement()), a strategy or { placement = ... }'
+local plan_text = 'a placement (problem:placement()), a strategy, { placement = ... } or { mesh = ... }'
 
 local function refuse_plan(owner, name, entry, plan)
   local got = type(plan) == 'table' and rawget(plan, 'placement') or plan

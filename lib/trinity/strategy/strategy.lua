@@ -231,6 +231,8 @@ function strategy.load(problem, path, options)
   local placement = problem:placement()
   local ok, loaded = pcall(problem.handle.from_json, problem.handle, util.read_file(path), path, placement)
   if not ok then
+    local is_strategy, message = pcall(made_for.read, path)
+    if not is_strategy then util.fail('%s', util.unplaced(tostring(message))) end
     local why = not reevaluate and made_for.difference_of_file(problem, path)
     if why then other_than_made_for(problem, path, {}, why) end
     util.fail('%s', (util.unplaced(tostring(loaded)):gsub('^problem:from_json', 'problem:load')))

@@ -176,6 +176,10 @@ describe('device types', function()
     expect(function() trinity.cluster { name = 'mine', device_types = { big = devices.h100 },
       devices = { { name = 'a', type = 'big' }, { name = 'b', type = 'bigg' } } } end)
       :raises "cluster 'mine': device 2: unknown device type 'bigg', did you mean 'big'%? %(trinity.devices.names"
+    expect(function()
+      trinity.cluster { devices = { { name = 'a', type = 'big' } }, device_types = { big = trinity.devices.with(trinity.devices.p100,
+        { memory_efficiency = 75 }) } }
+    end):raises "device type 'big': field 'memory_efficiency': expected a share of the peak, at most 10, got number 75"
   end)
 end)
 

@@ -58,6 +58,9 @@ describe('comparisons over seeds', function()
     expect(text):matches '\nsingle_device[ *]+[%d.]+ s +[%d.]+x '
     expect(text):matches '\nthe bounds hold where operators are whole'
   end)
+  it('need a method', function()
+    expect(function() trinity.compare(chain(), {}) end):raises "'list'%): expected names of methods or strategies, got none"
+  end)
   it('show what failed as a row that says so', function()
     trinity.methods.register('broken', function() error 'out of luck' end)
     trinity.methods.register('empty', function() return nil, 'nothing fits' end)

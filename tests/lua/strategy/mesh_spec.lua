@@ -191,6 +191,8 @@ describe('a mesh refuses', function()
     refused({ mesh = { data = 33 } }, "data 33 x tensor 1 x pipeline 1 are 33 devices, cluster 'dgx_a100x4' has 32")
     refused({ mesh = { tensor = 4096, context = 4096, placement = 4096 }, inside = function() return 1 end },
       "are 68719476736 devices, cluster 'dgx_a100x4' has 32")
+    refused({ mesh = { dp = 2 } }, "unknown axis 'dp', did you mean 'data'") -- other programs' names
+    refused({ mesh = { data = 2 }, fsdp = 1 }, "unknown field 'fsdp', did you mean 'zero_stage'")
     refused({ mesh = { pipeline = 3 } }, '4 layers do not divide over 3 stages')
     refused({ mesh = { pipeline = 4 }, stages = { 2, 0, 1, 1 }, micro_batches = 4 },
       'stages: stage 2 of 4 has 0 layers; expected at least 1 between the first stage and the last one')
