@@ -136,7 +136,7 @@ function memory.case(job, cluster, whole)
     util.fail('trinity.job.memory: %s: files of %s do not contain the network', job.path, job.client)
   end
   if not job.mesh.data then util.fail("trinity.job.memory: %s: expected the number of GPUs, got none; use option "
-    .. "'gpus'", job.path) end
+    .. "'gpus' (--gpus)", job.path) end
   if (job.micro_batches or 0) < 1 then
     util.fail('trinity.job.memory: %s: expected at least one micro-batch per step; use trinity check', job.path)
   end

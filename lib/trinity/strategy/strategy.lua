@@ -240,6 +240,11 @@ function strategy.load(problem, path, options)
   local differs = made_for.difference(problem, loaded)
   local other = differs and other_than_made_for(problem, path, loaded.notes, differs, reevaluate)
   local plan = strategy.plan_of(problem, loaded, placement)
+  local batch = made_for.of(problem, plan).global_batch
+  if not other and (loaded.made_for.global_batch or batch) ~= batch then
+    util.fail("%s: made_for: field 'global_batch': expected micro-batch x micro-batches x data = %d, got %g", path, batch,
+      loaded.made_for.global_batch)
+  end
   local fits, metrics = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(metrics)) end
   differs = not other and made_for.changed(loaded, metrics.step_time_s)

@@ -247,8 +247,8 @@ describe('a plan', function()
     expect(found.nearest):equals(nil) -- no split by 3 is possible, so that memory is not what is missing
     expect(table.concat(text.nothing(found), '\n'))
       :matches '^no valid plan: every configuration .*\nrefused: .*which 3 does not divide'
-    local function why(batch, space)
-      return text.nothing(trinity.plan { graph = gpt, cluster = cluster, global_batch = batch, space = space })[2]
+    local function why(batch, given)
+      return text.nothing(trinity.plan { graph = gpt, cluster = cluster, global_batch = batch, space = given })[2]
     end
     expect(why(16, { tensor = 8, pipeline = 4, data = 2 }))
       :matches 'refused: %d+ configurations: the mesh has more devices than the cluster'
