@@ -58,7 +58,7 @@ end
 --- Devices and where everything goes: a strategy's or a method's placement of the training step.
 local function find_plan()
   local problem = trinity.problem { graph = load_graph(true), cluster = cli.cluster(options.cluster or 'p100x2'),
-    cost = options.cost }
+    cost = options.cost, check_memory = not options.strategy }
   if options.strategy then
     local found = cli.load_strategy(options, problem, options.format == 'placement')
     cli.keep(found)

@@ -194,7 +194,7 @@ local function included(path)
     util.fail_usage("option '--include': %s: expected a plan of a global batch of %d, got %s", path,
       options.global_batch, tostring(made.global_batch))
   end
-  local problem = trinity.problem { graph = graph(made.micro_batch), cluster = cluster }
+  local problem = trinity.problem { graph = graph(made.micro_batch), cluster = cluster, check_memory = false }
   return space.point_of(problem:load(path, { reevaluate = true }), made.micro_batch)
 end
 

@@ -230,7 +230,8 @@ function cli.problem(options)
       util.fail_usage "option '--devices' needs --rules placeto or doppler; use --cluster"
     end
     return cli.called(problems.new, { graph = cli.load_model(options), cluster = cli.cluster(options.cluster),
-      cost = options.cost, rules = rules ~= 'standard' and rules or nil })
+      cost = options.cost, rules = rules ~= 'standard' and rules or nil,
+      check_memory = not options.strategy }) -- a strategy may keep states on the host
   end
   if is_given(options, 'cluster') then
     util.fail_usage("option '--cluster': cannot be combined with --rules %s; use --devices", rules)

@@ -142,7 +142,9 @@ end
 --- The problem for the bounds of a point (not of one whose layers differ, or may run on other places): the shortened
 --- network's if few layers represent all, and the number of all layers.
 function Networks:bounder(point)
-  if point.recompute == 'by_layer' or (point.placement or 1) > 1 then return self:problem(point.micro_batch) end
+  if point.recompute == 'by_layer' or point.operators or (point.placement or 1) > 1 then
+    return self:problem(point.micro_batch)
+  end
   local few, layers = self:few(point.micro_batch)
   if few then return self:problem(point.micro_batch, few), layers end
   return self:problem(point.micro_batch)

@@ -247,7 +247,7 @@ function text.helps(point, given, cluster)
   return list
 end
 
---- Where no configuration of a search is valid: the commonest reasons.
+--- Where no configuration of a search is valid: the most frequent reasons.
 function text.invalid_reasons(search)
   local about, broken, counts = search.space.about, search.space.broken, search.invalid
   if search.counts.points == 0 then
@@ -260,9 +260,14 @@ function text.invalid_reasons(search)
     if counts[a] ~= counts[b] then return counts[a] > counts[b] end
     return a < b
   end)
-  return util.map({ unpack(list, 1, 3) }, function(reason)
+  local reasons = util.map({ unpack(list, 1, 3) }, function(reason)
     return ('%d configurations: %s'):format(counts[reason], reason)
   end)
+  if search.pruned.duplicates > 0 then
+    reasons[#reasons + 1] = ('%d configurations: recompute by_layer of no layer or of all, which is none or full; use '
+      .. '--recompute none,by_layer,full'):format(search.pruned.duplicates)
+  end
+  return reasons
 end
 
 function text.nothing(found)

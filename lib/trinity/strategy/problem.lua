@@ -80,7 +80,10 @@ function problems.new(spec)
   self.reward, self.on_evaluated = spec.reward or rewards.step_time(), spec.on_evaluated
   if spec.check_memory == false or published[spec.rules] then return self end
   local fits, why = pcall(self.handle.check_memory, self.handle)
-  if not fits then util.fail('%s', (util.unplaced(tostring(why)):gsub('^problem:check_memory', owner))) end
+  if not fits then
+    util.fail('%s; use check_memory = false for strategies that keep states on the host',
+      (util.unplaced(tostring(why)):gsub('^problem:check_memory', owner)))
+  end
   return self
 end
 

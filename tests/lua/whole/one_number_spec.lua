@@ -116,6 +116,20 @@ describe('a saved plan', function()
     local executed = json_of 'execute --json --strategy best.json --devices cpu:0,cpu:0 --steps 1 --warm_up 0 --run x'
     expect(executed.simulated_step_time_s):equals(planned.step_time_s)
   end)
+  it('with states on the host is simulated, compared and exported where the devices alone could not hold them', function()
+    core.write_file(folder .. '/tight.lua', [[
+      local trinity = require 'trinity'
+      local tight = trinity.devices.with(trinity.devices.h100, { memory_bytes = 2e7, reserved_memory_bytes = 0, framework_bytes = 0 })
+      return { device_types = { tight = tight }, devices = { { name = 'a', type = 'tight' } }, links = {} }]])
+    local planned = json_of('plan gpt2 --set layers=8,heads=4,hidden=128,sequence=16,positions=16,vocabulary=96,dropout=0 '
+      .. '--cluster tight.lua --global_batch 8 --recompute by_layer --json --run none --output tight.json').plans[1]
+    expect(planned.optimizer_offload_fraction > 0):truthy()
+    local simulated = json_of 'simulate --json --run none --strategy tight.json'
+    expect(simulated.step_time_s):equals(planned.step_time_s)
+    expect(simulated.peak_memory_bytes[1]):equals(planned.memory_bytes)
+    expect(shell 'plan --compare tight.json tight.json'):matches 'as fast.*status=0'
+    expect(shell 'export --format megatron --strategy tight.json --run none'):matches 'optimizer%-cpu%-offload.*status=0'
+  end)
   it('is refused for anything else, in a sentence, or evaluated again and says so', function()
     local problem = trinity.problem { graph = trinity.model('gpt2', { layers = 2, hidden = 32, heads = 4, sequence = 16,
       positions = 16, vocabulary = 96, batch_size = 2 }), cluster = trinity.cluster 'dgx_a100:2' }
