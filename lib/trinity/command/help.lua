@@ -128,7 +128,12 @@ function help.show(topic)
   if #functions > 0 then
     io.write('in the reference: ', table.concat(functions, ', ', 1, math.min(#functions, 8)), '\n')
   end
-  if found or #functions > 0 then return end
+  local types = util.filtered(core.operator_types(), function(name) return name:lower() == topic:lower() end)
+  if types[1] then
+    io.write(("%s: a type of operators, for net:operator('%s', ...); see trinity help own_models\n"):format(types[1],
+      types[1]))
+  end
+  if found or #functions > 0 or types[1] then return end
   local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end

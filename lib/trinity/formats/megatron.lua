@@ -221,8 +221,8 @@ function megatron.write(outline)
       .. "none)"):format(
       core.printable(outline.graph.name))
   end
-  local needs = (outline.strategy.zero_stage or 0) > 1 and '# --use-megatron-fsdp also needs --ckpt-format fsdp_dtensor '
-    .. 'and CUDA_DEVICE_MAX_CONNECTIONS above 1\n' or ''
+  local needs = (outline.strategy.zero_stage or 0) > 1 and '# --use-megatron-fsdp also needs --ckpt-format '
+    .. 'fsdp_dtensor and CUDA_DEVICE_MAX_CONNECTIONS above 1\n' or ''
   local script = ('# %s: torchrun --nproc-per-node ... pretrain_gpt.py "${MODEL_PARALLEL_ARGS[@]}" ... (%d ranks)\n%s'
     .. 'MODEL_PARALLEL_ARGS=(\n    %s\n)\n'):format(text.one_line(core.printable(outline.graph.name)),
     outline:device_count(), needs, table.concat(lines, '\n    '))

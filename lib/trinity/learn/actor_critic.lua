@@ -18,8 +18,9 @@ local never = -1e9 -- the logit of a masked action
 
 --- A policy over the actions of an environment.
 ---@class trinity.ActorCritic
----@field network trinity.Module of an observation: logits [num_envs, num_actions], of 'joint' actions [num_envs, nodes,
---- devices], and optionally values [num_envs]; with a true field `unmasked` it ignores masks
+--- of an observation: logits [num_envs, num_actions], of 'joint' actions [num_envs, nodes, devices], and optionally
+--- values [num_envs]; with a true field `unmasked` it ignores masks
+---@field network trinity.Module
 local ActorCritic = { __name = 'actor-critic' }
 ActorCritic.__index = ActorCritic
 

@@ -22,8 +22,9 @@ local core = require 'trinity.core'
 ---@field latency_ns number[] per pair of devices
 ---@field bytes_per_ns number[] per pair of devices
 ---@field unit integer[] per task: tasks of one colocation unit share a device
----@field follows boolean[] per task: costs nothing and depends on nothing that does (weights, data), so that it goes
---- where its unit is, or with its first reader
+--- per task: whether it costs nothing and depends on nothing that does (weights, data), so that it goes where its unit
+--- is, or with its first reader
+---@field follows boolean[]
 ---@field output_bytes number[] per task: what its outputs hold
 ---@field workspace_bytes number[] per task: held while it runs
 ---@field fixed_bytes number[] per task: weights and optimiser state, held all step

@@ -242,8 +242,8 @@ function strategy.load(problem, path, options)
   local plan = strategy.plan_of(problem, loaded, placement)
   local batch = made_for.of(problem, plan).global_batch
   if not other and (loaded.made_for.global_batch or batch) ~= batch then
-    util.fail("%s: made_for: field 'global_batch': expected micro-batch x micro-batches x data = %d, got %g", path, batch,
-      loaded.made_for.global_batch)
+    util.fail("%s: made_for: field 'global_batch': expected micro-batch x micro-batches x data = %d, got %g", path,
+      batch, loaded.made_for.global_batch)
   end
   local fits, metrics = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(metrics)) end

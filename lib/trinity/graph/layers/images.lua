@@ -97,6 +97,7 @@ end
 --- Convolution. o: channels, kernel, stride, padding, bias, group. kernel and stride: a number or
 --- { height, width }. padding: those, { top, left, bottom, right }, or 'same' (TensorFlow's SAME: extent / stride,
 --- rounded up). group: number of independent channel groups; weights are [channels, input channels / group, kh, kw].
+--- Transposed convolutions: `net:operator('ConvTranspose', ...)`.
 --- Example: `net:conv('c', image, { channels = 4, kernel = 3, padding = 'same' })`
 ---@param o trinity.WindowOptions
 function Layers:conv(name, x, o)
