@@ -74,7 +74,7 @@ local function stated_space(row, batch)
   end
   local alone = row.case.runtime == 'deepspeed' and 1 or nil
   return { micro_batch = sizes, context = 1, expert = 1, optimizer_offload_fraction = 0,
-    activation_offload_fraction = 0, tensor = alone, pipeline = alone,
+    tensor = alone, pipeline = alone,
     recompute = row.case.recomputes or { p.recompute },
     sequence_parallel = function(point)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
