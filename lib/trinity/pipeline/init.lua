@@ -75,7 +75,7 @@ local function levels_of(option, value, low, integer)
   return list
 end
 
--- What is known about a network that is not in a file with costs.
+-- The description of a network that is not in a file with costs.
 local function about_model(graph, nodes) return { name = graph.name, format = 'model', unit = 's', nodes = nodes } end
 
 --- Returns the network of a file with costs and what the file says about it, or nil for another file.

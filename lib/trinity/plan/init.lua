@@ -325,7 +325,7 @@ end
 ---@return trinity.PlanResult
 function plan.run(spec)
   local owner = 'trinity.plan'
-  local given = declared:read(owner, 1, 'spec', spec)
+  local given = declared:read(owner .. '.run', 1, 'spec', spec)
   refuse_ranks(owner)
   if given.methods then check_methods(owner, given.methods) end
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end

@@ -36,7 +36,7 @@ return {
     local path = frame.file(text:find '^%s*{' and 'input.json' or 'input.txt', text)
     local ok, graph = frame.try(trinity.model, path)
     if ok then
-      if graph.source.format == 'Doppler graph' and graph.operators <= 1000 then frame.try(simulate, graph) end
+      if (graph.source or {}).format == 'Doppler graph' and graph.operators <= 1000 then frame.try(simulate, graph) end
       graph:close()
     end
     local read, _, _, network = frame.try(instances.read, path)

@@ -24,10 +24,10 @@ local readers = {
   pt2 = { 'exported', function() return model(data .. 'exported/lstm.pt2') end },
   ['config.json'] = { 'decoder', function() return model(data .. 'clients/models/llama.json') end },
   json = { 'graph_json', function() return model(file_with(trinity.model('mlp'):to_json(), '.json')) end },
-  ['dnn-partitioning'] = { 'dnn_partitioning', function() return model(data .. 'pipeline/training.json') end },
-  piper = { 'piper', function() return model(data .. 'pipeline/piper.json') end },
-  pipedream = { 'pipedream', function() return model(data .. 'profiles/small.graph.txt') end },
-  doppler = { 'doppler', function() return model(data .. 'doppler/ties.txt') end },
+  ['dnn-partitioning'] = { 'instances', function() return model(data .. 'pipeline/training.json') end },
+  piper = { 'instances', function() return model(data .. 'pipeline/piper.json') end },
+  pipedream = { 'profiles', function() return model(data .. 'profiles/small.graph.txt') end },
+  doppler = { 'profiles', function() return model(data .. 'doppler/ties.txt') end },
 }
 
 --- Names of the targets of tests/fuzz, as the sources of `build/fuzz` list them.

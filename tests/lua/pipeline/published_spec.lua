@@ -20,7 +20,7 @@ local function each_instance(body)
   end
 end
 
--- The device of every node by a cut of the authors. Nodes that it leaves out are with those of their unit, so that a cut
+-- The device of every node by a cut of the authors. Nodes that it leaves out are with their unit, so that a cut
 -- for inference cuts the training graph.
 local function placed(cut, made, about)
   local by_id, by_unit, devices = {}, {}, {}

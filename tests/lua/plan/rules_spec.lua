@@ -63,7 +63,7 @@ describe('what a runtime runs', function()
     expect(wrong('megatron-2021', first)):equals(nil)
     expect(wrong('megatron-2021', merged(first, { sequence_parallel = '1' }))):matches '^no sequence parallelism'
     expect(wrong('megatron-2021', merged(first, { distributed_optimizer = '1' }))):matches '^no distributed optimizer'
-    -- BLOOM's plan: 70 layers, embedding and logits are those of 12 equal stages
+    -- BLOOM's plan: 70 layers, embedding and logits make 12 equal stages
     expect(wrong('megatron-deepspeed-2022', merged(first, { tp = '4', pp = '12', dp = '8', layers = '70',
       distributed_optimizer = '1', recompute = 'full' }))):equals(nil)
     expect(wrong('megatron-core-0.8', merged(row, { vpp = '3' }))):equals(nil)

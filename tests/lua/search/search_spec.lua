@@ -78,7 +78,7 @@ describe('the frame of searches', function()
     end
     expect(function() trinity.search.run('mine', problem, trinity.search.options('mine', {}, { quiet = true }), function(self)
       self:evaluate { {} }
-    end) end):raises "search:evaluate: argument 1 %('plans'%): entry 1: expected a placement .*, a strategy or { placement = "
+    end) end):raises "search:evaluate: argument 1 %('plans'%): entry 1: expected a placement .*, a strategy, { placement = "
   end)
 end)
 

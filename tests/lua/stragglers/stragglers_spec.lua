@@ -152,5 +152,6 @@ it('trinity simulate --noise prints the spread and what helps', function()
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-noise")
   trinity_says('plan --model gpt2 --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-reward p95")
-  trinity_says('simulate --model mlp --cluster dgx_a100x1 --lengths none.csv --run none', 2, "option '%-%-lengths': expected %-%-strategy with a mesh")
+  trinity_says(("simulate --model mlp --cluster dgx_a100x1 --lengths '%s' --run none"):format(file_with('length,count\n8,1\n', '.csv')), 2,
+    "option '%-%-lengths': expected %-%-strategy with a mesh")
 end)

@@ -72,7 +72,7 @@ describe('own costs', function()
       expect(function() problem(rows(list, head)) end):raises('line %d: ' .. message)
     end
     refused({ 'Gem,a100,1' }, "graph 'gpt2_small': unknown type 'Gem', did you mean 'Gemm'")
-    refused({ 'Gemm,a10,1' }, "device_type: unknown 'a10'")
+    refused({ 'Gemm,a11,1' }, "device_type: unknown 'a11'")
     refused({ 'Gemm,a100,x' }, "column 'time_s': expected a number, got string 'x'")
     refused({ 'Gemm,a100,1', 'Gemm,a100,2' }, "expected one time of 'Gemm' on a100, got a second")
     refused({ ',a100,1' }, "expected either 'operator' or 'type'")

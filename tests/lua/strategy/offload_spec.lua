@@ -172,19 +172,20 @@ describe('a plan with it', function()
     expect(#plan('megatron', 0).plans + #plan('torchtitan').plans):equals(0)
     expect(function() plan('torchtitan', 1) end):raises 'CPU offload only with the weights'
   end)
-  it('has activations on the host where nothing fits without', function()
-    local cluster = trinity.cluster('dgx_h100:1', { runtime = 'megatron' })
-    local function plan(fraction, included)
+  it('has activations on the host where nothing fits without, over NVLink-C2C or as an option says', function()
+    local function plan(machine, sequence, fraction)
+      local cluster = trinity.cluster(machine, { runtime = 'megatron' })
       return trinity.plan { cluster = cluster, global_batch = 1, runtime = 'megatron', quiet = true, simulations = 8,
-        included = included, space = { recompute = 'none', optimizer_offload_fraction = 0, activation_offload_fraction = fraction },
+        space = { recompute = 'none', optimizer_offload_fraction = 0, activation_offload_fraction = fraction },
         graph = function(micro_batch, layers)
           return trinity.model('decoder', { batch_size = micro_batch, layers = layers and math.min(layers, 16) or 16,
-            hidden = 2048, heads = 16, feed_forward = 8192, gated = true, vocabulary = 16000, sequence = 65536,
+            hidden = 2048, heads = 16, feed_forward = 8192, gated = true, vocabulary = 16000, sequence = sequence,
             optimizer = 'adam', dtype = 'bfloat16', kernels = 'flash', gradient_dtype = 'float32' })
         end }
     end
-    expect(#plan(0).plans):equals(0)
-    local found = plan().plans[1]
+    expect(#plan('gh200_4:1', 81920, 0).plans + #plan('dgx_h100:1', 65536).plans):equals(0)
+    expect(plan('dgx_h100:1', 65536, 0.5).plans[1].activation_offload_fraction):equals(0.5)
+    local found = plan('gh200_4:1', 81920).plans[1]
     expect(found.activation_offload_fraction > 0):truthy()
     expect(found.strategy:export { format = 'megatron', lossless = true }):matches '%-%-cpu%-offloading%-num%-layers'
     expect(tostring(found)):matches '%% of activations on the host'

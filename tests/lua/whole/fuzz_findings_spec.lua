@@ -26,7 +26,7 @@ describe('found by fuzzing', function()
   end)
   it('a number in a strategy file that no double holds', function()
     local path = file_with '{"format": "trinity-strategy", "version": 1e999}'
-    expect(function() small_problem():load(path) end):raises 'fuzz_findings_spec.lua:%d+: .*a number is too large'
+    expect(function() small_problem():load(path) end):raises 'fuzz_findings_spec.lua:%d+: .*number overflow'
   end)
   it('attributes of operators that no whole number of 64 bits holds', function()
     local builder = trinity.graph.new { name = 'attributes' }

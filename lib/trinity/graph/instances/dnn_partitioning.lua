@@ -62,7 +62,7 @@ local function read_edge(entry, i, known)
   return { source = source, target = target, bytes = math.ceil(bytes or source.transfer * unit_s * bytes_per_s) }
 end
 
--- Returns the nodes of every colocation class, in the order of the file, and tells each the first of its class.
+-- Returns the nodes of every colocation class, in the order of the file, and notes in each the first of its class.
 local function classes_of(list)
   local classes = {}
   for _, node in ipairs(list) do
