@@ -424,7 +424,8 @@ auto unit_of(const UnitProfile& unit) {
   return record(
       "forward_s", unit.forward.alone / kSecond, "forward_to_next_s", unit.forward.to_next / kSecond, "backward_s",
       unit.backward.alone / kSecond, "backward_to_next_s", unit.backward.to_next / kSecond,
-      "forward_hands_on_s", unit.forward.hands_on / kSecond, "backward_hands_on_s", unit.backward.hands_on / kSecond,
+      "first_backward_s", unit.first_backward.alone / kSecond, "first_backward_to_next_s",
+      unit.first_backward.to_next / kSecond, "forward_hands_on_s", unit.forward.hands_on / kSecond, "backward_hands_on_s", unit.backward.hands_on / kSecond,
       "forward_dispatch_s", unit.forward_dispatch_ns / kSecond, "backward_dispatch_s",
       unit.backward_dispatch_ns / kSecond, "forward_work_s",
       unit.forward_work_ns / kSecond, "backward_work_s", unit.backward_work_ns / kSecond, "forward_launch_s",

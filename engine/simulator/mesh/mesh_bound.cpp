@@ -61,7 +61,8 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
   Chunk chunk;
   chunk.empty = first == end;
   for (size_t u = first; u < end; ++u) follow(chunk.forward, units[u].forward, u == first);
-  for (size_t u = end; u-- > first;) follow(chunk.backward, units[u].backward, u + 1 == end);
+  for (size_t u = end; u-- > first;)
+    follow(chunk.backward, u + 1 == end ? units[u].first_backward : units[u].backward, u + 1 == end);
   for (size_t u = first; u < end; ++u) {
     const auto& unit = units[u];
     chunk.weight_ns += unit.weight_ns;

@@ -63,8 +63,9 @@ double launch_ns(const Graph& graph, const Operator& op, const Device& device,
 /// Traverses the tasks of one pass, unit after unit.
 class UnitProfiler::Follower {
  public:
-  Follower(const UnitProfiler& of, Pass pass, const std::vector<double>& cost)
-      : of_(of), pass_(pass), step_(pass == Pass::forward ? 1 : -1), cost_(cost),
+  /// first: as first unit of a virtual stage.
+  Follower(const UnitProfiler& of, Pass pass, bool first, const std::vector<double>& cost)
+      : of_(of), pass_(pass), first_(first), step_(pass == Pass::forward ? 1 : -1), cost_(cost),
         start_(of.tasks_.size(), kNever), after_(of.tasks_.size(), kNever),
         run_(of.tasks_.size(), 0) {
     for (size_t t = 0; t < of.tasks_.size(); ++t)
@@ -95,7 +96,7 @@ class UnitProfiler::Follower {
   const Task& task(int32_t t) const { return of_.tasks_[t]; }
   int32_t unit(size_t turn) const { return task(turn_[turn]).unit; }
   UnitPass& pass_of(UnitProfile& unit) const {
-    return pass_ == Pass::forward ? unit.forward : unit.backward;
+    return pass_ == Pass::forward ? unit.forward : first_ ? unit.first_backward : unit.backward;
   }
   /// True if a task reads an output of the previous unit.
   bool arrives(const Task& reader, int32_t read) const {
@@ -137,6 +138,10 @@ class UnitProfiler::Follower {
     if (task.collective >= 0) {
       start_[t] = ready.start + cost_[t];
       after_[t] = ready.after + cost_[t];
+      return;
+    }
+    if (first_ && task.before) {
+      after_[t] = ready.after;
       return;
     }
     after_[t] = free.after = later(free.after, ready.after) + cost_[t];
@@ -188,6 +193,7 @@ class UnitProfiler::Follower {
 
   const UnitProfiler& of_;
   Pass pass_;
+  bool first_;
   int32_t step_;
   const std::vector<double>& cost_;  // ns per task
   std::vector<double> start_, after_;  // per task: end, within its run of operators of a unit
@@ -432,8 +438,8 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
     units[u].forward_dispatch_ns = std::min(units[u].forward_dispatch_ns, waiting_ns[u][0]);
     units[u].backward_dispatch_ns = std::min(units[u].backward_dispatch_ns, waiting_ns[u][1]);
   }
-  Follower(*this, Pass::forward, cost).run(units);
-  Follower(*this, Pass::backward, cost).run(units);
+  Follower(*this, Pass::forward, false, cost).run(units);
+  for (const bool first : {false, true}) Follower(*this, Pass::backward, first, cost).run(units);
   return units;
 }
 

@@ -43,6 +43,8 @@ struct SpreadBytes {
 /// Minimum time and memory of a unit on one device.
 struct UnitProfile {
   UnitPass forward, backward;  ///< backward excludes delayed weight-gradient tasks
+  /// backward of the first unit of a virtual stage: what reduces its input may have run on the stage that sends it.
+  UnitPass first_backward;
   double weight_ns = 0;        ///< weight-gradient tasks that a zero-bubble schedule delays
   double update_ns = 0;        ///< updates of full weights
   double spread_update_ns = 0;  ///< updates of weights sharded over `expert`

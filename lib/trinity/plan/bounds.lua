@@ -9,7 +9,7 @@ local bounds = {}
 
 ---@class trinity.PlanTotals
 ---@field work_s number forward and backward of one micro-batch on one device of every stage
----@field gap_s number the longest wait between two units, which a cut between them takes away
+---@field gap_s number the longest waits between two units, which a cut between them takes away
 ---@field after_s number the longest work of a unit after what the next unit reads
 ---@field update_s number
 ---@field spread_update_s number part of update_s for weights sharded over ranks of `expert`; bytes likewise
@@ -30,7 +30,9 @@ local bounds = {}
 -- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit. Of
 -- `parts` devices that share every operator none takes less than its launches, or than its host needs to dispatch them.
 local function pass_of(unit, parts)
-  if not parts then return unit.forward_s, unit.forward_s + unit.backward_s + unit.weight_s end
+  if not parts then
+    return unit.forward_s, unit.forward_s + math.min(unit.backward_s, unit.first_backward_s) + unit.weight_s
+  end
   local function of(launch_s, work_s, dispatch_s)
     return math.max(launch_s + (work_s - launch_s) / parts, dispatch_s)
   end
@@ -51,7 +53,7 @@ local parted = { 'update_s', 'spread_update_s', 'host_update_s', 'spread_host_up
 function bounds.totals(units, parts)
   local sum = { work_s = 0, gap_s = 0, after_s = 0, compute_s = 0, layers_s = 0, end_s = 0, forward_share = 1 }
   for _, name in ipairs(parted) do sum[name] = 0 end
-  local n, least, count = parts or 1, math.huge, #units - 2
+  local n, least, count, first_s = parts or 1, math.huge, #units - 2, 0
   for i, unit in ipairs(units) do
     local forward, work = pass_of(unit, parts)
     sum.after_s = math.max(sum.after_s, math.max(0, i <= count + 1 and unit.forward_s - unit.forward_hands_on_s or 0)
@@ -60,6 +62,8 @@ function bounds.totals(units, parts)
       sum.work_s = sum.work_s + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
       sum.gap_s = math.max(sum.gap_s, unit.forward_to_next_s - unit.forward_s
         + unit.backward_to_next_s - unit.backward_s)
+      first_s = math.max(first_s, unit.backward_s - unit.first_backward_s,
+        unit.backward_to_next_s - unit.first_backward_to_next_s)
     else
       sum.work_s = sum.work_s + work
     end
@@ -72,7 +76,7 @@ function bounds.totals(units, parts)
     sum.compute_s = sum.compute_s + (parts and work or unit.forward_work_s + unit.backward_work_s)
     for _, name in ipairs(parted) do sum[name] = sum[name] + unit[name] / n end
   end
-  sum.layers_s = count > 0 and count * least or 0
+  sum.gap_s, sum.layers_s = sum.gap_s + first_s, count > 0 and count * least or 0
   return sum
 end
 

@@ -51,7 +51,7 @@ local function drawn(random, layers, devices, experts)
   local mesh = { tensor = pick(random, { 1, 2, 4 }), context = pick(random, { 1, 1, 2 }), pipeline = pick(random, { 1, 2, 4 }),
     data = pick(random, { 1, 2, 4, 8 }) }
   if mesh.tensor * mesh.context * mesh.pipeline * mesh.data > devices then return nil end
-  local v = (schedule == 'interleaved' or schedule == 'zb-interleaved') and pick(random, { 1, 2 })
+  local v = (schedule == 'interleaved' or schedule == 'zb-interleaved') and pick(random, { 1, 2, 4 })
     or (schedule == 'zb-v' or schedule == 'dualpipe-v') and 2 or 1
   if mesh.pipeline == 1 then v = 1 end
   if experts then
@@ -120,6 +120,16 @@ describe('bounds of meshes', function()
       expect(ratio / priced > 0.6):truthy()
     end)
   end
+
+  it('what a stage sends is reduced on it, while the next one recomputes: one layer a virtual stage', function()
+    local cluster = trinity.cluster('dgx_b300x2', { runtime = 'megatron' })
+    local problem = trinity.problem { check_memory = false, cluster = cluster,
+      graph = trinity.model('llama-3-70b', { batch_size = 1, layers = 16, sequence = 8192, cluster = cluster }) }
+    local strategy = { mesh = { tensor = 4, pipeline = 4 }, schedule = 'interleaved', virtual_stages = 4, micro_batches = 128,
+      recompute = 'full', sequence_parallel = true }
+    local step_time_s = problem:evaluate(strategy).step_time_s
+    expect(problem.handle:mesh_bounds({ strategy })[1].step_time_s <= step_time_s):truthy()
+  end)
 
   it('inputs of delayed weight gradients are held', function()
     local problem = trinity.problem { check_memory = false, graph = gpt(4, 8, 'flash'), cluster = trinity.cluster 'dgx_h100' }

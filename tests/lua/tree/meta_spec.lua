@@ -256,7 +256,7 @@ end
 local function see_bounds()
   local unit = { forward_s = 1, backward_s = 1, weight_s = 0, forward_to_next_s = 1, backward_to_next_s = 1, update_s = 1,
     forward_work_s = 1, backward_work_s = 1, forward_launch_s = 0, backward_launch_s = 0, weight_bytes = 1,
-    forward_hands_on_s = 1, backward_hands_on_s = 1, forward_dispatch_s = 0, backward_dispatch_s = 0,
+    first_backward_s = 1, first_backward_to_next_s = 1, forward_hands_on_s = 1, backward_hands_on_s = 1, forward_dispatch_s = 0, backward_dispatch_s = 0,
     optimizer_bytes = 1, gradient_bytes = 1, kept_bytes = 1, spread_update_s = 0, spread_weight_bytes = 0,
     host_update_s = 1, spread_host_update_s = 0, spread_optimizer_bytes = 0, spread_gradient_bytes = 0 }
   see('trinity.PlanTotals', require('trinity.plan.bounds').totals { unit, unit, unit })
