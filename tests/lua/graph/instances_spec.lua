@@ -1,6 +1,6 @@
 -- Research formats (lib/trinity/graph/instances): what is read, and what is said about files that are wrong.
 
-local damage = dofile(root .. '/tests/lua/support/damage.lua')
+local damage = dofile(root .. '/tests/lua/support/damaged_text.lua')
 local core = require 'trinity.core'
 local instances = require 'trinity.graph.instances'
 local trinity = require 'trinity'

@@ -1,7 +1,7 @@
 -- The solver of choices (lib/trinity/select) and the command `trinity study select`.
 
 local core = require 'trinity.core'
-local damage = dofile(root .. '/tests/lua/support/damage.lua')
+local damage = dofile(root .. '/tests/lua/support/damaged_text.lua')
 local select_strategies = require 'trinity.select'
 local trinity = require 'trinity'
 
