@@ -144,4 +144,26 @@ function moves.of(search, result, names)
   return list
 end
 
+--- Neighbours with less recomputation: of the fastest points that full recomputation makes too slow, up to `factor`
+--- times the best step time (of families the fastest by ZeRO stage); where nothing fits, of the nearest plan.
+function moves.recompute_less(search, factor, most)
+  local list, made, best = {}, {}, search.results[1]
+  local fits = best and best.metrics.feasible or false
+  for _, entry in ipairs(fits and search:left_over() or {}) do
+    if entry.kind ~= 'plan' and entry.point.recompute == 'full' and not entry.done then
+      for stage = 0, 3 do
+        local one = entry.fastest and entry.fastest[stage] or not entry.fastest and stage == 0 and entry
+        if one and one.bound_s < factor * search:best_s() then list[#list + 1] = one end
+      end
+    end
+  end
+  table.sort(list, util.by('bound_s', 'number'))
+  if not fits then list = { search:find_nearest() } end
+  for i = 1, math.min(most, #list) do
+    local plan = { point = list[i].point, metrics = { feasible = fits }, strategy = {} }
+    made = util.joined(made, moves.of(search, plan, { 'recompute' }))
+  end
+  return made
+end
+
 return moves

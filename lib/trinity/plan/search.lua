@@ -361,28 +361,6 @@ function Search:move(results)
   self:add_neighbours(made)
 end
 
---- Bounds points that are too slow with full recomputation, with less of it: of families the fastest by ZeRO stage;
---- where nothing fits, the nearest plan.
-function Search:recompute_less()
-  local list, made, best = {}, {}, self.results[1]
-  local fits = best and best.metrics.feasible or false
-  for _, entry in ipairs(self:left_over()) do
-    if entry.kind ~= 'plan' and entry.point.recompute == 'full' and not entry.done then
-      for stage = 0, 3 do
-        local one = entry.fastest and entry.fastest[stage] or not entry.fastest and stage == 0 and entry
-        if one and one.bound_s < policy.full * self:best_s() then list[#list + 1] = one end
-      end
-    end
-  end
-  table.sort(list, util.by('bound_s', 'number'))
-  if not fits then list = { self:find_nearest() } end
-  for i = 1, math.min(policy.partly, #list) do
-    local plan = { point = list[i].point, metrics = { feasible = fits }, strategy = {} }
-    made = util.joined(made, moves.of(self, plan, { 'recompute' }))
-  end
-  self:add_neighbours(made)
-end
-
 --- The plans whose neighbours are tried: these, and the first that does not fit and takes less.
 function Search:leading(plans, limit_s)
   for _, result in ipairs(self.results) do
@@ -569,7 +547,7 @@ function Search:run()
     if included[1] then self:try(included) end
     repeat
       self:pursue(goals.best)
-      self:recompute_less()
+      self:add_neighbours(moves.recompute_less(self, policy.full, policy.partly))
       self:pursue(goals.best)
       local best_s = self:best_s()
       if not self.reward then self:pursue(goals.list) end

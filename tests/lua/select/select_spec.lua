@@ -111,7 +111,7 @@ describe('a selection', function()
 end)
 
 describe('a file of the IOPDDL contest', function()
-  -- The contest's example, with the two selections that its text prices.
+  -- The contest's example, with the costs of two selections that its text states.
   local text = [=[{ "problem": { "name": "example",
   "nodes": { "intervals": [[30, 70], [40, 70], [50, 120], [110, 140], [110, 150]],
     "costs": [[15], [55, 65], [25, 45, 35], [85, 75], [95]],

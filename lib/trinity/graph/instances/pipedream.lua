@@ -1,6 +1,6 @@
 -- Profiles of PipeDream (graph.txt), forward graphs; DAPPLE's are of the same format. Node lines:
 -- `ID -- DESCRIPTION -- forward_compute_time=F, backward_compute_time=B, activation_size=A, parameter_size=P[ --
--- stage_id=S]` (milliseconds, bytes; A is a number or `[a; b]`, of which the sum is one tensor). Edge lines:
+-- stage_id=S]` (milliseconds, bytes; A is a number, or `[a; b]`, whose sum is one tensor). Edge lines:
 -- `TAB SOURCE -- TARGET`, indented by any white space.
 --
 -- The time of sources called Input, which load data, is dropped, as PipeDream does before it plans; attribute
